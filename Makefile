@@ -1,0 +1,67 @@
+# The everyday commands. Each sets up what it needs (tools/setup.sh) and can be repeated: what is done is not done again.
+#
+# TRANSHIP_SDK, TRANSHIP_ORT_LIBRARY, TRANSHIP_CACHE, TRANSHIP_SMOLLM2 and TRANSHIP_MINILM of the environment are
+# honoured: see tools/setup.sh.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+JOBS ?= $(shell nproc)
+SETUP := tools/setup.sh
+
+# Lines that recipes begin with. The SDK's folder is only known once it is there.
+USE_SDK = sdk=$$($(SETUP) sdk)
+USE_CHECKPOINTS = export TRANSHIP_SDK=$$sdk \
+  TRANSHIP_ORT_LIBRARY=$${TRANSHIP_ORT_LIBRARY:-$$sdk/onnxruntime/lib/libonnxruntime.so.1} \
+  TRANSHIP_SMOLLM2=$${TRANSHIP_SMOLLM2:-$$(ls $$sdk/models/smollm2/*.gguf 2>/dev/null || true)} \
+  TRANSHIP_MINILM=$${TRANSHIP_MINILM:-$$(ls -d $$sdk/models/minilm 2>/dev/null || true)}
+CONFIGURE = cmake --log-level=WARNING --preset $(1) -DTRANSHIP_SDK=$$sdk >/dev/null
+BUILD = $(call CONFIGURE,$(1)); cmake --build build/$(1) -j $(JOBS)
+
+.PHONY: help setup build test interop full demo format format-check tidy lint clean
+
+help:  ## this list
+	@awk -F ':.*## +' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' Makefile
+
+setup:  ## Debian packages, Rust, SDKs and the two real checkpoints
+	@$(SETUP) sdk
+
+build:  ## the command line: build/release/tranship
+	@$(USE_SDK); $(call BUILD,release)
+
+test:  ## all tests that need no Python, with sanitizers
+	@$(USE_SDK); $(USE_CHECKPOINTS); $(call BUILD,dev); \
+	ctest --test-dir build/dev -LE 'interop|full' -j $(JOBS) --output-on-failure
+
+interop: build  ## the tests against Python's loaders, in a virtual environment of their own
+	@$(USE_SDK); $(USE_CHECKPOINTS); $(call CONFIGURE,dev); \
+	export TRANSHIP_PYTHON=$$($(SETUP) venv)/bin/python TRANSHIP_CLI=$(CURDIR)/build/release/tranship; \
+	ctest --test-dir build/dev -L interop --output-on-failure
+
+full: build  ## everything, and what is too long for CI
+	@$(USE_SDK); $(USE_CHECKPOINTS); $(call BUILD,dev); \
+	export TRANSHIP_PYTHON=$$($(SETUP) venv)/bin/python TRANSHIP_CLI=$(CURDIR)/build/release/tranship; \
+	ctest --test-dir build/dev -j $(JOBS) --output-on-failure
+
+demo: build  ## exports SmolLM2 and chats with it
+	@$(USE_SDK); $(USE_CHECKPOINTS); tools/demo.sh
+
+SOURCES = $$(find src include tests -name '*.cpp' -o -name '*.h')
+
+format:  ## rewrites the sources as .clang-format says
+	@$$($(SETUP) style)/bin/clang-format -i $(SOURCES)
+
+format-check:  ## says what `make format` would change
+	@$$($(SETUP) style)/bin/clang-format --dry-run -Werror $(SOURCES)
+
+tidy:  ## clang-tidy, warnings as errors
+	@$(USE_SDK); style=$$($(SETUP) style); \
+	cmake --log-level=WARNING --preset tidy -DTRANSHIP_SDK=$$sdk -DCMAKE_CXX_CLANG_TIDY=$$style/bin/clang-tidy >/dev/null; \
+	cmake --build build/tidy -j $(JOBS)
+
+lint:  ## long and winding functions, long files, the include rule
+	@style=$$($(SETUP) style); \
+	$$style/bin/python -m lizard -l cpp -L 60 -C 15 -m -w src; \
+	$(USE_SDK); $(call CONFIGURE,dev); cmake --build build/dev -j $(JOBS) --target house_test; build/dev/tests/house_test --gtest_brief=1
+
+clean:  ## removes build/
+	@rm -rf build

@@ -1,0 +1,233 @@
+// The exporters: from a checkpoint to an artifact of a runtime, and from an artifact to numbers.
+// Names and meaning are those of Transformers' "Exporters" guide; `export` is a keyword in C++, so it is export_model.
+//
+//   tranship::Checkpoint checkpoint = tranship::Checkpoint::open("SmolLM2-135M-Instruct");
+//   tranship::OnnxExporter exporter;
+//   tranship::ExportedModel exported = exporter.export_for_generation(checkpoint, {.dynamic = true});
+//   exported.save_pretrained("smollm2-onnx");
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tranship/checkpoint.h"
+#include "tranship/sink.h"
+#include "tranship/tensor.h"
+
+namespace tranship {
+
+/// An axis of an input that stays open: torch.export.Dim(name, min=..., max=...).
+struct DynamicDim {
+  std::string name;
+  int64_t min = 1;
+  std::optional<int64_t> max = {};
+};
+
+/// Where an artifact's weights are.
+enum class WeightsPlacement {
+  kCopy,       // in the artifact's own data file, in the export's dtype
+  kReference,  // in the checkpoint's safetensors, which the artifact is written beside; nothing of them is copied
+};
+
+/// Options of an ONNX export. Fields of Transformers first, with its names and defaults; then ours.
+struct OnnxConfig {
+  /// Every axis that may vary stays open, under the names batch, sequence, past. False: the shapes of sample_inputs, or
+  /// `static_shapes`.
+  bool dynamic = false;
+  /// By input, then axis: the axes that stay open, and their range; all others are those of sample_inputs. Wins over
+  /// `dynamic`. One name is one size, wherever it stands.
+  std::map<std::string, std::map<int64_t, DynamicDim>> dynamic_shapes = {};
+  /// Accepted for the guide's sake: sizes are never guessed here, so there are no guards to defer.
+  bool prefer_deferred_runtime_asserts_over_guards = false;
+  std::optional<int> opset_version = {};  // 18 to 24; absent: 20
+  bool optimize = true;
+  std::optional<std::string> ort_fusions = {};  // none yet: any value is Error{unsupported}
+
+  /// Sizes of axes by name ("batch", "sequence", "past"): what is named here is fixed, the rest is as `dynamic` says.
+  std::map<std::string, int64_t> static_shapes = {};
+  /// Ranges of axes by name, recorded in the graph.
+  std::map<std::string, DynamicDim> dims = {};
+  /// dtype of weights and activations. Absent: the checkpoint's where the runtime has kernels for it, else f32
+  /// (ONNX Runtime's CPU has none for f16 and bf16).
+  std::optional<DType> dtype = {};
+  bool external_data = true;  // false: weights inside the .onnx, at most 2 GB
+  WeightsPlacement weights = WeightsPlacement::kCopy;
+  /// A class of Transformers. Empty: the one that config.json names.
+  std::string architecture = {};
+  /// Which optional inputs the graphs take. Absent: those of sample_inputs if there are any, else attention_mask and
+  /// those that the checkpoint's tokenizer makes.
+  std::optional<std::vector<std::string>> graph_inputs = {};
+  /// What the names of cache inputs and outputs begin with.
+  std::string cache_name = "past_key_values";
+  /// Keys of config.json that no definition knows and that may be passed over all the same.
+  std::vector<std::string> ignored_config_keys = {};
+
+  /// Reads a JSON object with these names, `export_format` allowed. Errors: invalid_argument for an unknown key (all of
+  /// them), a wrong type, ort_fusions without optimize.
+  static OnnxConfig from_json(std::string_view json);
+  /// As Transformers' to_json_string: indent 2, sorted keys.
+  std::string to_json() const;
+};
+
+/// What was recorded when a component was made: export.json's metadata.
+struct ExportMetadata {
+  std::string architecture;
+  std::map<std::string, std::string> packages;  // name -> version: tranship, and what Transformers' loader asks for
+  std::string export_config;                    // JSON object
+  std::string export_dtype;                     // "float32"
+  std::string export_device;                    // "cpu"
+  std::string kwargs;                           // JSON object: rank, shape and dtype of each argument
+  std::string in_spec;                          // PyTorch's tree specs, as its own JSON
+  std::string out_spec;
+  std::string in_constants;   // JSON object
+  std::string out_constants;  // JSON list
+};
+
+/// An input or output of a program.
+struct Port {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<std::string> shape;  // "2", "batch", "past + 1"
+};
+
+/// A backend's program: a graph with its ports, here one of ONNX.
+class ExportedProgram {
+ public:
+  const std::vector<Port>& inputs() const { return inputs_; }
+  const std::vector<Port>& outputs() const { return outputs_; }
+  size_t num_nodes() const { return num_nodes_; }
+
+  ExportedProgram(std::vector<Port> inputs, std::vector<Port> outputs, size_t num_nodes)
+      : inputs_(std::move(inputs)), outputs_(std::move(outputs)), num_nodes_(num_nodes) {}
+
+ private:
+  std::vector<Port> inputs_;
+  std::vector<Port> outputs_;
+  size_t num_nodes_;
+};
+
+struct ExportedComponent {
+  ExportedProgram program;
+  ExportMetadata metadata;
+};
+
+/// How and where an artifact runs.
+struct RunOptions {
+  std::string device = "cpu";  // "cpu", "cuda", "cuda:1"
+  int threads = 0;             // 0: the CPUs that the process may use
+  /// The runtime's own settings (ONNX Runtime: session configuration entries).
+  std::map<std::string, std::string> session_config = {};
+  std::filesystem::path library = {};  // the runtime's shared library; empty: where it is found
+};
+
+/// A file of an artifact.
+struct ArtifactFile {
+  std::string name;
+  uint64_t size_bytes = 0;
+};
+
+/// An export: its components, and what it takes to save and to run them. Cheap to copy.
+class ExportedModel {
+ public:
+  /// In the order of the export: "model", or "prefill" and "decode".
+  const std::vector<std::pair<std::string, ExportedComponent>>& components() const;
+  /// Errors: invalid_argument for an unknown name.
+  const ExportedComponent& component(std::string_view name) const;
+  /// The only component's. Errors: invalid_argument if there are several.
+  const ExportedProgram& program() const;
+  const ExportMetadata& metadata() const;
+  std::string_view export_format() const;  // "onnx"
+  /// config.json and generation_config.json as text; empty if the model has none.
+  const std::string& config() const;
+  const std::string& generation_config() const;
+
+  /// What save_pretrained writes, with exact sizes: the files of the components, and the small ones.
+  std::vector<ArtifactFile> files() const;
+
+  /// Writes the components, config.json, generation_config.json, the tokenizer's files, and last export.json: without it
+  /// there is no artifact. An older export.json goes first. Other files of the directory stay as they are.
+  /// Errors: io; those of reading the checkpoint's weights.
+  void save_pretrained(const std::filesystem::path& directory, const Sink& sink = {}) const;
+
+  struct Source {
+    std::string subfolder = {};
+    RunOptions run = {};
+  };
+  /// Opens what save_pretrained (ours, or Transformers') wrote. Runtimes are opened at the first run.
+  /// Errors: io without an export.json; corrupt if it is not one; unsupported for another format.
+  static ExportedModel from_pretrained(const std::filesystem::path& directory, const Source& source = {}, const Sink& sink = {});
+  /// The directory it was loaded from; empty for a fresh export.
+  const std::filesystem::path& directory() const;
+
+  /// Runs on another device from now on. Errors: unsupported for an unknown device.
+  ExportedModel& to(const std::string& device);
+  ExportedModel& to(const RunOptions& options);
+
+  /// Runs the only component. Inputs that the graph does not have are dropped with one warning; an optional input that
+  /// the graph has and the call has not gets the model's default (attention_mask: ones; token_type_ids: zeros;
+  /// position_ids: 0 ... S-1).
+  /// Errors: invalid_argument naming the missing inputs, or if there are several components; what the runtime says.
+  NamedTensors operator()(const NamedTensors& inputs, const Sink& sink = {}) const;
+  /// Runs one component. Errors: the same.
+  NamedTensors run(std::string_view component, const NamedTensors& inputs, const Sink& sink = {}) const;
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+  explicit ExportedModel(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Exports to ONNX: model.onnx and model.onnx.data, to be run by ONNX Runtime and others.
+class OnnxExporter {
+ public:
+  static constexpr std::string_view kExportFormat = "onnx";
+
+  /// One component, "model": what model(**inputs) computes.
+  /// sample_inputs: like Transformers', they say which inputs the graph takes, and their shapes where nothing is dynamic.
+  /// Errors: those of Checkpoint and of the tasks: unsupported for a model without a definition, corrupt for missing
+  /// tensors; invalid_argument if neither sample_inputs nor the config give the shapes.
+  ExportedModel export_model(const Checkpoint& checkpoint, const NamedTensors& sample_inputs, const OnnxConfig& config,
+                             const Sink& sink = {}) const;
+  ExportedModel export_model(const Checkpoint& checkpoint, const OnnxConfig& config, const Sink& sink = {}) const {
+    return export_model(checkpoint, {}, config, sink);
+  }
+
+  /// Components "prefill" and "decode", which share one copy of the weights. The checkpoint's generation configuration
+  /// goes along.
+  ExportedModel export_for_generation(const Checkpoint& checkpoint, const OnnxConfig& config, const Sink& sink = {}) const;
+};
+
+/// Reads a configuration of any format by its "export_format".
+class AutoExportConfig {
+ public:
+  /// Errors: invalid_argument for a missing or unknown export_format (with those there are), and for unknown keys.
+  static AutoExportConfig from_json(std::string_view json);
+  const std::string& export_format() const { return export_format_; }
+  const OnnxConfig& onnx() const { return onnx_; }
+
+ private:
+  std::string export_format_;
+  OnnxConfig onnx_;
+};
+
+/// The exporter that a configuration asks for.
+class AutoHfExporter {
+ public:
+  static AutoHfExporter from_config(const AutoExportConfig& config);
+  ExportedModel export_model(const Checkpoint& checkpoint, const NamedTensors& sample_inputs, const Sink& sink = {}) const;
+  ExportedModel export_for_generation(const Checkpoint& checkpoint, const Sink& sink = {}) const;
+
+ private:
+  explicit AutoHfExporter(AutoExportConfig config) : config_(std::move(config)) {}
+  AutoExportConfig config_;
+};
+
+}  // namespace tranship

@@ -1,0 +1,50 @@
+#include "cli/command.h"
+
+#include <CLI/App.hpp>
+#include <algorithm>
+
+#include "cli/manual.h"
+#include "cli/suggest.h"
+
+namespace tranship::cli {
+namespace {
+
+std::string joined(const std::vector<std::string>& words, std::string_view between) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : std::string(between)) + word;
+  return out;
+}
+
+}  // namespace
+
+CLI::App* add_subcommand(CLI::App& root, Console& console, const Description& description) {
+  const std::string text = std::string(description.summary) + "\n" + std::string(description.text);
+  CLI::App* app = root.add_subcommand(std::string(description.name), text);
+  app->footer(std::string(description.examples));
+  app->set_help_flag("-h,--help", "Shows this page.");
+  app->add_flag_function(
+      "-q,--quiet", [&console](int64_t) { console.set_quiet(); }, "No progress and no warnings on standard error.");
+  return app;
+}
+
+CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value, const std::vector<std::string>& choices,
+                        const std::string& description) {
+  const auto check = [choices](const std::string& word) -> std::string {
+    if (std::ranges::find(choices, word) != choices.end()) return "";
+    const auto meant = nearest(word, choices);
+    return "'" + word + "' is none of " + joined(choices, ", ") + (meant ? "; did you mean '" + *meant + "'?" : "");
+  };
+  return app.add_option(name, value, description)->check(check, "")->type_name(joined(choices, "|"));
+}
+
+CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+                          const std::string& type_name, const std::string& description) {
+  return app.add_option(name, values, description)->allow_extra_args(false)->type_name(type_name);
+}
+
+CLI::Option* add_list_option(CLI::App& app, const std::string& name, std::vector<std::string>& values,
+                             const std::string& type_name, const std::string& description) {
+  return add_repeated(app, name, values, type_name, description)->delimiter(',');
+}
+
+}  // namespace tranship::cli

@@ -1,0 +1,35 @@
+// export.json: which files an artifact has, and what was recorded when they were made. Transformers' format
+// (schema_version 1), with a block of our own that its loader passes over.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tranship/exporters.h"
+
+namespace tranship::exporters {
+
+inline constexpr std::string_view kManifestFile = "export.json";
+
+struct Manifest {
+  struct Component {
+    std::string name;
+    std::string file;
+    ExportMetadata metadata;
+  };
+  std::string export_format;
+  std::vector<Component> components;
+  /// All files of the components with their sizes, if tranship wrote the artifact; else empty.
+  std::vector<ArtifactFile> files;
+};
+
+/// The text of the file.
+std::string write_manifest(const Manifest& manifest);
+
+/// Reads what anybody wrote. `where` is the file's name in messages. Unknown keys are passed over; a newer
+/// schema_version is a warning.
+/// Errors: corrupt, with the path of the key, for a wrong type, a missing key, or a file name that is more than a name.
+Manifest read_manifest(std::string_view where, std::string_view text, const Sink& sink = {});
+
+}  // namespace tranship::exporters

@@ -1,0 +1,106 @@
+#include "exporters/feed.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+
+namespace tranship::exporters {
+namespace {
+
+constexpr std::string_view kPrefix = "input.";
+
+std::string without_prefix(const std::string& name) {
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
+
+/// The given name that stands for a graph's input; null if there is none.
+NamedTensors::const_iterator find_given(const NamedTensors& given, const std::string& input) {
+  const std::string bare = without_prefix(input);
+  const auto plain = given.find(bare);
+  const auto prefixed = given.find(std::string(kPrefix) + bare);
+  if (plain != given.end() && prefixed != given.end()) {
+    fail(ErrorKind::kInvalidArgument, "[run] '{}' is given twice, as '{}' too: give one of them", bare, prefixed->first);
+  }
+  return plain != given.end() ? plain : prefixed;
+}
+
+/// Sizes that defaults are made of.
+struct CallSizes {
+  int64_t batch = 0;
+  int64_t length = 0;
+  int64_t past = 0;  // tokens that are cached
+};
+
+std::optional<CallSizes> sizes_of(const NamedTensors& feed) {
+  const auto ids = feed.find("input_ids");
+  if (ids == feed.end() || ids->second.shape().size() != 2) return std::nullopt;
+  CallSizes sizes{ids->second.shape()[0], ids->second.shape()[1], 0};
+  for (const auto& [name, tensor] : feed) {
+    if (name.ends_with(".keys") && tensor.shape().size() == 4) sizes.past = tensor.shape()[2];
+  }
+  return sizes;
+}
+
+/// What the model itself would take for an input that is not given.
+std::optional<Tensor> default_of(const Port& input, const CallSizes& sizes) {
+  if (input.dtype != DType::kI64 || input.shape.size() != 2) return std::nullopt;
+  if (input.name == "token_type_ids") return Tensor(DType::kI64, {sizes.batch, sizes.length});
+  if (input.name == "attention_mask") {
+    Tensor mask(DType::kI64, {sizes.batch, sizes.past + sizes.length});
+    std::ranges::fill(mask.i64(), 1);
+    return mask;
+  }
+  if (input.name == "position_ids") {
+    Tensor positions(DType::kI64, {sizes.batch, sizes.length});
+    for (int64_t i = 0; i < positions.num_elements(); ++i) {
+      positions.i64()[static_cast<size_t>(i)] = sizes.past + i % sizes.length;
+    }
+    return positions;
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void fail_missing(std::string_view component, const std::vector<std::string>& missing,
+                               const std::vector<Port>& inputs, const NamedTensors& given) {
+  std::vector<std::string> taken, names;
+  for (const Port& input : inputs) taken.push_back(input.name);
+  for (const auto& [name, tensor] : given) names.push_back(name);
+  fail(ErrorKind::kInvalidArgument, "[run] component '{}' needs {}, which the call does not have. It takes {}; given are {}",
+       component, listed(missing), listed(taken), names.empty() ? "none" : listed(names));
+}
+
+}  // namespace
+
+Feed feed(std::string_view component, const std::vector<Port>& inputs, const NamedTensors& given) {
+  Feed out;
+  std::set<std::string> used;
+  std::vector<const Port*> absent;
+  for (const Port& input : inputs) {
+    const auto found = find_given(given, input.name);
+    if (found == given.end()) {
+      absent.push_back(&input);
+    } else {
+      out.tensors.emplace(input.name, found->second);
+      used.insert(found->first);
+    }
+  }
+  const std::optional<CallSizes> sizes = sizes_of(out.tensors);
+  std::vector<std::string> missing;
+  for (const Port* input : absent) {
+    std::optional<Tensor> made = sizes ? default_of(*input, *sizes) : std::nullopt;
+    if (made) {
+      out.tensors.emplace(input->name, std::move(*made));
+    } else {
+      missing.push_back(input->name);
+    }
+  }
+  if (!missing.empty()) fail_missing(component, missing, inputs, given);
+  for (const auto& [name, tensor] : given) {
+    if (!used.contains(name)) out.dropped.push_back(name);
+  }
+  return out;
+}
+
+}  // namespace tranship::exporters

@@ -1,0 +1,22 @@
+// From what a caller passes to what a graph takes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tranship/exporters.h"
+
+namespace tranship::exporters {
+
+struct Feed {
+  NamedTensors tensors;              // by the graph's names, all that it takes
+  std::vector<std::string> dropped;  // names that the graph does not have
+};
+
+/// Names may have the prefix "input." or not, whatever the graph's have. Absent optional inputs get the model's default:
+/// attention_mask ones, token_type_ids zeros, position_ids counted on from what is cached.
+/// Errors: invalid_argument naming all inputs that are missing, or one that is there under both names.
+Feed feed(std::string_view component, const std::vector<Port>& inputs, const NamedTensors& given);
+
+}  // namespace tranship::exporters

@@ -1,0 +1,244 @@
+// OnnxConfig as JSON: Transformers' names first, and ours only where they differ from their defaults, so that what
+// Transformers knows it reads back.
+#include <charconv>
+#include <regex>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "tranship/exporters.h"
+
+namespace tranship {
+namespace {
+
+[[noreturn]] void fail_type(const std::string& key, const Json& value, std::string_view expected) {
+  fail(ErrorKind::kInvalidArgument, "[config] {} is {}, expected {}", key, value.dump(), expected);
+}
+
+bool read_flag(const std::string& key, const Json& value) {
+  if (!value.is_boolean()) fail_type(key, value, "true or false");
+  return value.get<bool>();
+}
+
+std::string read_name(const std::string& key, const Json& value) {
+  if (!value.is_string()) fail_type(key, value, "a string");
+  return value.get<std::string>();
+}
+
+int64_t read_integer(const std::string& key, const Json& value) {
+  if (!value.is_number_integer()) fail_type(key, value, "a whole number");
+  return value.get<int64_t>();
+}
+
+std::vector<std::string> read_names(const std::string& key, const Json& value) {
+  if (!value.is_array()) fail_type(key, value, "a list of strings");
+  std::vector<std::string> names;
+  for (const Json& item : value) names.push_back(read_name(key, item));
+  return names;
+}
+
+void require_object(const std::string& key, const Json& value) {
+  if (!value.is_object()) fail_type(key, value, "an object");
+}
+
+/// {"name": "batch", "min": 1, "max": 32}, or what Python prints: "Dim('batch', min=1, max=32)".
+DynamicDim read_dim(const std::string& key, const Json& value, std::string name) {
+  DynamicDim dim{std::move(name)};
+  if (value.is_string()) {
+    static const std::regex printed(R"(Dim\('(\w+)'(?:, min=(\d{1,18}))?(?:, max=(\d{1,18}))?\))");
+    const std::string text = value.get<std::string>();
+    std::smatch match;
+    if (!std::regex_match(text, match, printed)) fail_type(key, value, "a dimension such as Dim('batch', min=1, max=32)");
+    dim.name = match[1];
+    if (match[2].matched) dim.min = std::stoll(match[2]);
+    if (match[3].matched) dim.max = std::stoll(match[3]);
+    return dim;
+  }
+  require_object(key, value);
+  for (const auto& [field, item] : value.items()) {
+    const std::string path = key + "." + field;
+    if (field == "name") {
+      dim.name = read_name(path, item);
+    } else if (field == "min") {
+      dim.min = read_integer(path, item);
+    } else if (field == "max") {
+      if (!item.is_null()) dim.max = read_integer(path, item);
+    } else {
+      fail(ErrorKind::kInvalidArgument, "[config] {} is not known: a dimension has name, min and max", path);
+    }
+  }
+  if (dim.name.empty()) fail(ErrorKind::kInvalidArgument, "[config] {} has no name", key);
+  return dim;
+}
+
+int64_t read_axis(const std::string& key, const std::string& text) {
+  int64_t axis = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), axis);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    fail(ErrorKind::kInvalidArgument, "[config] {}: '{}' is not the number of an axis", key, text);
+  }
+  return axis;
+}
+
+std::map<std::string, std::map<int64_t, DynamicDim>> read_dynamic_shapes(const std::string& key, const Json& value) {
+  require_object(key, value);
+  std::map<std::string, std::map<int64_t, DynamicDim>> shapes;
+  for (const auto& [input, axes] : value.items()) {
+    const std::string path = key + "." + input;
+    if (axes.is_null()) continue;  // as in Python: all axes as in the samples
+    require_object(path, axes);
+    for (const auto& [axis, dim] : axes.items()) {
+      if (!dim.is_null()) shapes[input].emplace(read_axis(path, axis), read_dim(path + "." + axis, dim, ""));
+    }
+  }
+  return shapes;
+}
+
+std::map<std::string, DynamicDim> read_dims(const std::string& key, const Json& value) {
+  require_object(key, value);
+  std::map<std::string, DynamicDim> dims;
+  for (const auto& [name, dim] : value.items()) dims.emplace(name, read_dim(key + "." + name, dim, name));
+  return dims;
+}
+
+std::map<std::string, int64_t> read_sizes(const std::string& key, const Json& value) {
+  require_object(key, value);
+  std::map<std::string, int64_t> sizes;
+  for (const auto& [name, size] : value.items()) sizes.emplace(name, read_integer(key + "." + name, size));
+  return sizes;
+}
+
+DType read_dtype(const std::string& key, const Json& value) {
+  const std::optional<DType> dtype = find_dtype(read_name(key, value));
+  if (!dtype) fail_type(key, value, "a dtype: f32, f16 or bf16");
+  return *dtype;
+}
+
+WeightsPlacement read_weights(const std::string& key, const Json& value) {
+  const std::string text = read_name(key, value);
+  if (text == "copy") return WeightsPlacement::kCopy;
+  if (text == "reference") return WeightsPlacement::kReference;
+  fail_type(key, value, "\"copy\" or \"reference\"");
+}
+
+/// Sets a field of Transformers' OnnxConfig; false if it has none of that name. Null is a field's default.
+bool set_common(const std::string& key, const Json& value, OnnxConfig& config) {
+  if (key == "export_format") {
+    if (value != "onnx") fail_type(key, value, "\"onnx\"");
+  } else if (key == "strict") {
+    read_flag(key, value);  // how Python traces: nothing is traced here
+  } else if (key == "quantizer") {
+    if (!value.is_null()) fail(ErrorKind::kUnsupported, "[config] quantizer: quantization is not built in");
+  } else if (key == "dynamic") {
+    config.dynamic = read_flag(key, value);
+  } else if (key == "dynamic_shapes") {
+    if (!value.is_null()) config.dynamic_shapes = read_dynamic_shapes(key, value);
+  } else if (key == "prefer_deferred_runtime_asserts_over_guards") {
+    config.prefer_deferred_runtime_asserts_over_guards = read_flag(key, value);
+  } else if (key == "opset_version") {
+    if (!value.is_null()) config.opset_version = static_cast<int>(read_integer(key, value));
+  } else if (key == "optimize") {
+    config.optimize = read_flag(key, value);
+  } else if (key == "ort_fusions") {
+    if (!value.is_null()) config.ort_fusions = read_name(key, value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// The same for fields of ours.
+bool set_own(const std::string& key, const Json& value, OnnxConfig& config) {
+  if (key == "static_shapes") {
+    config.static_shapes = read_sizes(key, value);
+  } else if (key == "dims") {
+    config.dims = read_dims(key, value);
+  } else if (key == "dtype") {
+    if (!value.is_null()) config.dtype = read_dtype(key, value);
+  } else if (key == "external_data") {
+    config.external_data = read_flag(key, value);
+  } else if (key == "weights") {
+    config.weights = read_weights(key, value);
+  } else if (key == "architecture") {
+    config.architecture = read_name(key, value);
+  } else if (key == "graph_inputs") {
+    if (!value.is_null()) config.graph_inputs = read_names(key, value);
+  } else if (key == "cache_name") {
+    config.cache_name = read_name(key, value);
+  } else if (key == "ignored_config_keys") {
+    config.ignored_config_keys = read_names(key, value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void check_fusions(const OnnxConfig& config) {
+  if (!config.ort_fusions) return;
+  constexpr std::array<std::string_view, 4> kProviders = {"cpu", "cuda", "webgpu", "dml"};
+  if (std::find(kProviders.begin(), kProviders.end(), *config.ort_fusions) == kProviders.end()) {
+    fail(ErrorKind::kInvalidArgument, "[config] ort_fusions is '{}', expected cpu, cuda, webgpu or dml", *config.ort_fusions);
+  }
+  if (!config.optimize) {
+    fail(ErrorKind::kInvalidArgument, "[config] ort_fusions is set and optimize is false: fusions need optimize");
+  }
+}
+
+std::string printed(const DynamicDim& dim) {
+  const std::string max = dim.max ? fmt::format(", max={}", *dim.max) : "";
+  return fmt::format("Dim('{}', min={}{})", dim.name, dim.min, max);
+}
+
+Json dynamic_shapes_json(const OnnxConfig& config) {
+  if (config.dynamic_shapes.empty()) return nullptr;
+  Json shapes = Json::object();
+  for (const auto& [input, axes] : config.dynamic_shapes) {
+    for (const auto& [axis, dim] : axes) shapes[input][std::to_string(axis)] = printed(dim);
+  }
+  return shapes;
+}
+
+void add_own(const OnnxConfig& config, Json& json) {
+  const OnnxConfig absent;
+  for (const auto& [name, size] : config.static_shapes) json["static_shapes"][name] = size;
+  for (const auto& [name, dim] : config.dims) {
+    json["dims"][name] = {{"name", dim.name.empty() ? name : dim.name}, {"min", dim.min}};
+    if (dim.max) json["dims"][name]["max"] = *dim.max;
+  }
+  if (config.dtype) json["dtype"] = torch_name(*config.dtype);
+  if (!config.external_data) json["external_data"] = false;
+  if (config.weights == WeightsPlacement::kReference) json["weights"] = "reference";
+  if (!config.architecture.empty()) json["architecture"] = config.architecture;
+  if (config.graph_inputs) json["graph_inputs"] = *config.graph_inputs;
+  if (config.cache_name != absent.cache_name) json["cache_name"] = config.cache_name;
+  if (!config.ignored_config_keys.empty()) json["ignored_config_keys"] = config.ignored_config_keys;
+}
+
+}  // namespace
+
+OnnxConfig OnnxConfig::from_json(std::string_view json) {
+  const Json object = parse_json("config", "OnnxConfig", json);
+  if (!object.is_object()) fail_type("the configuration", object, "an object");
+  OnnxConfig config;
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : object.items()) {
+    if (!set_common(key, value, config) && !set_own(key, value, config)) unknown.push_back(key);
+  }
+  if (!unknown.empty()) fail(ErrorKind::kInvalidArgument, "[config] OnnxConfig has no {}", listed(unknown));
+  check_fusions(config);
+  return config;
+}
+
+std::string OnnxConfig::to_json() const {
+  Json json = {{"dynamic", dynamic},
+               {"dynamic_shapes", dynamic_shapes_json(*this)},
+               {"export_format", OnnxExporter::kExportFormat},
+               {"opset_version", opset_version ? Json(*opset_version) : Json()},
+               {"optimize", optimize},
+               {"ort_fusions", ort_fusions ? Json(*ort_fusions) : Json()},
+               {"prefer_deferred_runtime_asserts_over_guards", prefer_deferred_runtime_asserts_over_guards},
+               {"strict", false}};
+  add_own(*this, json);
+  return to_python_json(json, true);
+}
+
+}  // namespace tranship

@@ -1,0 +1,168 @@
+// An artifact's way to disk and back. Whole or absent: export.json goes first and comes last.
+#include <algorithm>
+#include <system_error>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "exporters/exported_model.h"
+#include "formats/onnx/model_summary.h"
+
+namespace tranship {
+
+using exporters::Artifact;
+using exporters::kManifestFile;
+using exporters::Manifest;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kManifestLimitBytes = 64u << 20;
+
+void make_directory(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error || !fs::is_directory(directory, error)) {
+    fail(ErrorKind::kIo, "[save] '{}' cannot be made a directory: {}", directory.string(),
+         error ? error.message() : "something else is there");
+  }
+}
+
+void remove_manifest(const fs::path& directory) {
+  std::error_code error;
+  fs::remove(directory / kManifestFile, error);
+  if (error) fail(ErrorKind::kIo, "[save] '{}': {}", (directory / kManifestFile).string(), error.message());
+}
+
+uint64_t file_size(const fs::path& path) {
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  if (error) {
+    fail(ErrorKind::kIo, "[load] '{}', which {} names, is not there: is the directory a whole copy? ({})", path.string(),
+         kManifestFile, error.message());
+  }
+  return size;
+}
+
+// ---- saving
+
+/// Copies the programs of a loaded artifact.
+void copy_programs(const Artifact& artifact, const fs::path& directory, const Sink& sink) {
+  for (const std::string& name : artifact.data_files) {
+    const auto& files = artifact.manifest.files;
+    if (std::ranges::find(files, name, &ArtifactFile::name) != files.end()) continue;
+    fail(ErrorKind::kUnsupported,
+         "[save] the weights of '{}' lie in '{}', which is not a file of the export: export the checkpoint again instead",
+         artifact.directory.string(), name);
+  }
+  constexpr size_t kBlock = 64u << 20;
+  for (const ArtifactFile& file : artifact.manifest.files) {
+    const auto source = MappedFile::open(artifact.directory / file.name);
+    const size_t size = source->bytes().size();
+    AtomicFile copy(directory / file.name);
+    for (size_t done = 0; done < size; done += kBlock) {
+      copy.write_range(*source, done, std::min(kBlock, size - done));
+      sink.report(copy.position_bytes(), size, "writing " + file.name);
+    }
+    copy.commit();
+  }
+}
+
+// ---- loading
+
+std::vector<Port> ports_of(const std::vector<onnx::ValueInfo>& values) {
+  std::vector<Port> ports;
+  for (const onnx::ValueInfo& value : values) {
+    Port port{value.name, value.dtype, {}};
+    for (size_t i = 0; i < value.shape.size(); ++i) {
+      const std::string& name = value.dim_names[i];
+      port.shape.push_back(value.shape[i] >= 0 ? std::to_string(value.shape[i]) : name.empty() ? "?" : name);
+    }
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
+void check_sizes(const Artifact& artifact) {
+  for (const ArtifactFile& file : artifact.manifest.files) {
+    const fs::path path = artifact.directory / file.name;
+    const uint64_t size = file_size(path);
+    if (size == file.size_bytes) continue;
+    fail(ErrorKind::kCorrupt, "[load] '{}' has {} bytes, and {} says {}: is it a whole copy?", path.string(), size,
+         kManifestFile, file.size_bytes);
+  }
+}
+
+/// The files of an artifact that tranship did not write: a program and what Transformers puts beside it.
+std::vector<ArtifactFile> find_files(const Artifact& artifact) {
+  std::vector<ArtifactFile> files;
+  for (const Manifest::Component& component : artifact.manifest.components) {
+    files.push_back({component.file, file_size(artifact.directory / component.file)});
+    const std::string data = component.file + ".data";
+    std::error_code ignored;
+    if (fs::exists(artifact.directory / data, ignored)) files.push_back({data, file_size(artifact.directory / data)});
+  }
+  return files;
+}
+
+Artifact load(const fs::path& directory, const Sink& sink) {
+  const fs::path manifest = directory / kManifestFile;
+  std::error_code ignored;
+  if (!fs::exists(manifest, ignored)) {
+    fail(ErrorKind::kIo, "[load] '{}' holds no export: there is no {} (`tranship export` makes one)", directory.string(),
+         kManifestFile);
+  }
+  Artifact artifact;
+  artifact.directory = directory;
+  artifact.manifest = exporters::read_manifest(manifest.string(), read_text(manifest, kManifestLimitBytes), sink);
+  if (artifact.manifest.export_format != OnnxExporter::kExportFormat) {
+    fail(ErrorKind::kUnsupported, "[load] '{}' is an export to '{}'; this tranship runs exports to 'onnx'", directory.string(),
+         artifact.manifest.export_format);
+  }
+  check_sizes(artifact);
+  for (const Manifest::Component& component : artifact.manifest.components) {
+    file_size(directory / component.file);
+    onnx::ModelSummary summary = onnx::read_summary(directory / component.file);
+    artifact.data_files.merge(summary.data_files);
+    ExportedProgram program(ports_of(summary.inputs), ports_of(summary.outputs), summary.num_nodes);
+    artifact.components.emplace_back(component.name, ExportedComponent{std::move(program), component.metadata});
+  }
+  if (artifact.manifest.files.empty()) artifact.manifest.files = find_files(artifact);
+  artifact.small_files = exporters::small_files_in(directory);
+  return artifact;
+}
+
+}  // namespace
+
+std::vector<ArtifactFile> ExportedModel::files() const {
+  std::vector<ArtifactFile> files = impl_->artifact->manifest.files;
+  for (ArtifactFile& file : exporters::list(impl_->artifact->small_files)) files.push_back(std::move(file));
+  files.push_back({std::string(kManifestFile), exporters::write_manifest(impl_->artifact->manifest).size()});
+  return files;
+}
+
+void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink) const {
+  const Artifact& artifact = *impl_->artifact;
+  make_directory(directory);
+  std::error_code ignored;
+  if (!artifact.directory.empty() && fs::equivalent(artifact.directory, directory, ignored)) return;  // it is there
+  remove_manifest(directory);
+  if (artifact.program) {
+    artifact.program->save(directory, sink);
+  } else {
+    copy_programs(artifact, directory, sink);
+  }
+  exporters::write(artifact.small_files, directory);
+  write_text(directory / kManifestFile, exporters::write_manifest(artifact.manifest));
+}
+
+ExportedModel ExportedModel::from_pretrained(const fs::path& directory, const Source& source, const Sink& sink) {
+  auto impl = std::make_shared<Impl>();
+  impl->artifact =
+      std::make_shared<const Artifact>(load(source.subfolder.empty() ? directory : directory / source.subfolder, sink));
+  impl->options = source.run;
+  return ExportedModel(std::move(impl));
+}
+
+}  // namespace tranship

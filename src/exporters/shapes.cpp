@@ -1,0 +1,251 @@
+#include "exporters/shapes.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/error.h"
+#include "passes/passes.h"
+
+namespace tranship::exporters {
+namespace {
+
+using ir::Dim;
+using ir::Range;
+
+std::vector<std::string> to_list(const std::set<std::string>& names) { return {names.begin(), names.end()}; }
+
+std::string range_text(const Range& range) {
+  return fmt::format("{} to {}", range.min, range.max ? std::to_string(*range.max) : "any");
+}
+
+Range range_of(const std::string& axis, const DynamicDim& dim) {
+  if (dim.min < 0 || (dim.max && *dim.max < std::max<int64_t>(dim.min, 1))) {
+    fail(ErrorKind::kInvalidArgument, "[export] the range of '{}' is {}: expected 0 <= min <= max, and max over 0", axis,
+         range_text({dim.min, dim.max}));
+  }
+  return {dim.min, dim.max};
+}
+
+/// Puts together what is said about the axes of one program.
+class Planner {
+ public:
+  Planner(const ir::Program& program, const NamedTensors& sample_inputs, const OnnxConfig& config)
+      : sample_inputs_(sample_inputs), config_(config) {
+    for (const ir::Component& component : program.components) add_component(component);
+  }
+
+  ShapePlan plan() {
+    check_names();
+    open_named_axes();
+    if (config_.dynamic_shapes.empty() && config_.dynamic) open_.insert(symbols_.begin(), symbols_.end());
+    open_.insert(growing_.begin(), growing_.end());
+    for (const auto& [symbol, size] : config_.static_shapes) fix(symbol, size);
+    bind_samples();
+    fix_rest();
+    check_samples();
+    make_examples();
+    return std::move(plan_);
+  }
+
+ private:
+  void add_component(const ir::Component& component) {
+    for (const ir::Node* node : component.graph->inputs()) {
+      const auto& input = ir::as<ir::Input>(*node->op);
+      inputs_[input.name].push_back(&input);
+      for (const Dim& dim : input.shape.dims) symbols_.merge(dim.symbols());
+      for (const ir::State& state : component.states) {
+        if (state.input == input.name) growing_.merge(input.shape[state.growth_axis].symbols());
+      }
+    }
+    for (const auto& [symbol, range] : component.graph->symbols()) ranges_[symbol] = range;
+  }
+
+  void check_names() const {
+    std::set<std::string> unknown;
+    for (const auto& [symbol, size] : config_.static_shapes) unknown.insert(symbol);
+    for (const auto& [symbol, dim] : config_.dims) unknown.insert(symbol);
+    for (const std::string& symbol : symbols_) unknown.erase(symbol);
+    if (unknown.empty()) return;
+    fail(ErrorKind::kInvalidArgument, "[export] no axis is called {}; this model's axes are {}", listed(to_list(unknown)),
+         listed(to_list(symbols_)));
+  }
+
+  void open(const std::string& symbol, const Range& range) {
+    open_.insert(symbol);
+    const auto [it, is_new] = plan_.ranges.emplace(symbol, range);
+    if (!is_new && it->second != range) {
+      fail(ErrorKind::kInvalidArgument, "[export] the axis '{}' has two ranges: {}, and {}", symbol, range_text(it->second),
+           range_text(range));
+    }
+  }
+
+  void open_named_axes() {
+    for (const auto& [symbol, dim] : config_.dims) open(symbol, range_of(symbol, dim));
+    for (const auto& [input, axes] : config_.dynamic_shapes) {
+      for (const auto& [axis, dim] : axes) open_axis(input, axis, dim);
+    }
+  }
+
+  const std::vector<const ir::Input*>& find_inputs(const std::string& name) const {
+    for (const std::string& full : {name, "input." + name}) {
+      if (const auto it = inputs_.find(full); it != inputs_.end()) return it->second;
+    }
+    std::vector<std::string> known;
+    for (const auto& [input, ops] : inputs_) known.push_back(input);
+    fail(ErrorKind::kInvalidArgument, "[export] dynamic_shapes: the graphs have no input '{}', only {}", name, listed(known));
+  }
+
+  /// One axis of dynamic_shapes. A size that follows from others ("past + 1") is open when they are.
+  void open_axis(const std::string& input, int64_t axis, const DynamicDim& dim) {
+    bool varies = false;
+    for (const ir::Input* op : find_inputs(input)) {
+      if (axis < 0 || axis >= op->shape.rank()) {
+        fail(ErrorKind::kInvalidArgument, "[export] dynamic_shapes: '{}' has no axis {}: its shape is {}", input, axis,
+             op->shape.text());
+      }
+      varies |= !op->shape[axis].is_static();
+      const std::optional<std::string> symbol = op->shape[axis].as_symbol();
+      if (!symbol) continue;
+      unite(input, *symbol, dim.name);
+      open(*symbol, range_of(dim.name, dim));
+    }
+    if (!varies) {
+      fail(ErrorKind::kInvalidArgument, "[export] dynamic_shapes: axis {} of '{}' has one size only: its shape is {}", axis,
+           input, find_inputs(input).front()->shape.text());
+    }
+  }
+
+  /// One name is one size, and one size has one name.
+  void unite(const std::string& input, const std::string& symbol, const std::string& name) {
+    const auto [named, is_new_symbol] = names_.emplace(symbol, name);
+    if (!is_new_symbol && named->second != name) {
+      fail(ErrorKind::kInvalidArgument, "[export] dynamic_shapes of '{}': '{}' and '{}' are one size in this model ({})", input,
+           named->second, name, symbol);
+    }
+    const auto [other, is_new_name] = symbol_of_.emplace(name, symbol);
+    if (!is_new_name && other->second != symbol) {
+      fail(ErrorKind::kUnsupported, "[export] dynamic_shapes: '{}' would make '{}' and '{}' one size, which no graph here can "
+           "promise: give them two names", name, other->second, symbol);
+    }
+  }
+
+  void fix(const std::string& symbol, int64_t size) {
+    const auto it = ranges_.find(symbol);
+    const int64_t least = it == ranges_.end() ? 1 : it->second.min;
+    if (size < least) {
+      fail(ErrorKind::kInvalidArgument, "[export] the size of '{}' is {}, expected {} or more", symbol, size, least);
+    }
+    if (plan_.ranges.contains(symbol)) {
+      fail(ErrorKind::kInvalidArgument, "[export] '{}' has a size ({}) and a range: choose one", symbol, size);
+    }
+    open_.erase(symbol);
+    plan_.sizes[symbol] = size;
+  }
+
+  const ir::Input* find_sampled(const std::string& name, const Tensor& sample) const {
+    const auto it = inputs_.find(name);
+    if (it == inputs_.end()) return nullptr;  // the graphs do not take it: graph_inputs says so
+    const ir::Input& op = *it->second.front();
+    if (op.dtype != sample.dtype() || op.shape.rank() != static_cast<int64_t>(sample.shape().size())) {
+      fail(ErrorKind::kInvalidArgument, "[export] sample input '{}' is {} of rank {}, expected {}{}", name,
+           tranship::name(sample.dtype()), sample.shape().size(), tranship::name(op.dtype), op.shape.text());
+    }
+    return &op;
+  }
+
+  void bind_samples() {
+    for (const auto& [name, sample] : sample_inputs_) {
+      const ir::Input* op = find_sampled(name, sample);
+      for (size_t i = 0; op != nullptr && i < sample.shape().size(); ++i) {
+        const std::optional<std::string> symbol = op->shape.dims[i].as_symbol();
+        if (!symbol) continue;
+        const auto [it, is_new] = sampled_.emplace(*symbol, sample.shape()[i]);
+        if (!is_new && it->second != sample.shape()[i]) {
+          fail(ErrorKind::kInvalidArgument, "[export] sample inputs disagree on '{}': {}, and {} in '{}'", *symbol, it->second,
+               sample.shape()[i], name);
+        }
+      }
+    }
+  }
+
+  /// What is neither open nor named has the size of the samples.
+  void fix_rest() {
+    std::set<std::string> unknown;
+    for (const std::string& symbol : symbols_) {
+      if (open_.contains(symbol) || plan_.sizes.contains(symbol)) continue;
+      if (const auto it = sampled_.find(symbol); it != sampled_.end()) {
+        fix(symbol, it->second);
+      } else {
+        unknown.insert(symbol);
+      }
+    }
+    if (unknown.empty()) return;
+    fail(ErrorKind::kInvalidArgument,
+         "[export] the size of {} is not known. Either say it (static_shapes; --static {}=N), or give sample inputs, or let it "
+         "stay open (dynamic = true; --dynamic)",
+         listed(to_list(unknown)), fmt::join(unknown, "=N,"));
+  }
+
+  void check_samples() const {
+    for (const auto& [symbol, size] : sampled_) {
+      if (const auto it = plan_.sizes.find(symbol); it != plan_.sizes.end() && it->second != size) {
+        fail(ErrorKind::kInvalidArgument, "[export] '{}' is {} in the sample inputs and {} in static_shapes", symbol, size,
+             it->second);
+      }
+      if (const auto it = plan_.ranges.find(symbol); it != plan_.ranges.end()) {
+        if (size >= it->second.min && size <= it->second.max.value_or(size)) continue;
+        fail(ErrorKind::kInvalidArgument, "[export] '{}' is {} in the sample inputs, outside of its range, {}", symbol, size,
+             range_text(it->second));
+      }
+    }
+  }
+
+  void make_examples() {
+    constexpr int64_t kBatch = 2, kLength = 8;
+    plan_.examples = plan_.sizes;
+    plan_.examples.insert(sampled_.begin(), sampled_.end());
+    for (const std::string& symbol : symbols_) {
+      int64_t size = symbol == "batch" ? kBatch : kLength;
+      if (const auto it = plan_.ranges.find(symbol); it != plan_.ranges.end()) {
+        size = std::clamp(size, it->second.min, std::max(it->second.min, it->second.max.value_or(size)));
+      }
+      plan_.examples.emplace(symbol, size);
+    }
+  }
+
+  const NamedTensors& sample_inputs_;
+  const OnnxConfig& config_;
+  std::map<std::string, std::vector<const ir::Input*>> inputs_;  // by name: one a component
+  std::map<std::string, Range> ranges_;                          // as the graphs have them
+  std::set<std::string> symbols_, growing_, open_;
+  std::map<std::string, std::string> names_, symbol_of_;  // of dynamic_shapes
+  std::map<std::string, int64_t> sampled_;
+  ShapePlan plan_;
+};
+
+}  // namespace
+
+ShapePlan plan_shapes(const ir::Program& program, const NamedTensors& sample_inputs, const OnnxConfig& config) {
+  return Planner(program, sample_inputs, config).plan();
+}
+
+void apply_shapes(const ShapePlan& plan, ir::Program& program) {
+  for (ir::Component& component : program.components) {
+    std::set<std::string> symbols;
+    for (const ir::Node* node : component.graph->inputs()) {
+      for (const Dim& dim : ir::as<ir::Input>(*node->op).shape.dims) symbols.merge(dim.symbols());
+    }
+    std::map<std::string, int64_t> sizes;
+    for (const auto& [symbol, size] : plan.sizes) {
+      if (symbols.contains(symbol)) sizes.emplace(symbol, size);
+    }
+    passes::specialize(component.graph, sizes);
+    for (const auto& [symbol, range] : plan.ranges) {
+      if (symbols.contains(symbol)) component.graph->set_range(symbol, range);
+    }
+  }
+}
+
+}  // namespace tranship::exporters

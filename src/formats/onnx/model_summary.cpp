@@ -1,0 +1,84 @@
+#include "formats/onnx/model_summary.h"
+
+#include <limits>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "onnx-ml.pb.h"
+
+namespace tranship::onnx {
+namespace {
+
+using ::onnx::GraphProto;
+using ::onnx::ModelProto;
+using ::onnx::TensorProto;
+using ::onnx::ValueInfoProto;
+
+ValueInfo read_value(const std::string& file, const ValueInfoProto& value) {
+  const auto& tensor = value.type().tensor_type();
+  const std::optional<DType> dtype = find_ort_dtype(tensor.elem_type());
+  if (!value.type().has_tensor_type() || !dtype) {
+    fail(ErrorKind::kUnsupported, "[onnx] '{}': '{}' is not a tensor of a known dtype (element type {})", file,
+         value.name(), tensor.elem_type());
+  }
+  ValueInfo info{value.name(), *dtype, {}, {}};
+  for (const auto& dim : tensor.shape().dim()) {
+    info.shape.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
+    info.dim_names.push_back(dim.dim_param());
+  }
+  return info;
+}
+
+void add_data_file(const TensorProto& tensor, ModelSummary& summary) {
+  if (tensor.data_location() != TensorProto::EXTERNAL) return;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") summary.data_files.insert(entry.value());
+  }
+}
+
+void count_nodes(const GraphProto& graph, ModelSummary& summary) {
+  for (const auto& node : graph.node()) {
+    ++summary.operators[node.domain().empty() ? node.op_type() : node.domain() + "." + node.op_type()];
+    for (const auto& attribute : node.attribute()) {
+      add_data_file(attribute.t(), summary);
+      if (attribute.has_g()) count_nodes(attribute.g(), summary);
+      for (const GraphProto& part : attribute.graphs()) count_nodes(part, summary);
+    }
+  }
+  summary.num_weights += static_cast<size_t>(graph.initializer_size());
+  for (const TensorProto& tensor : graph.initializer()) add_data_file(tensor, summary);
+}
+
+ModelProto parse(const std::filesystem::path& path) {
+  const auto file = MappedFile::open(path);
+  const size_t size = file->bytes().size();
+  ModelProto model;
+  const bool small = size <= static_cast<size_t>(std::numeric_limits<int>::max());
+  if (!small || !model.ParseFromArray(file->bytes().data(), static_cast<int>(size)) || !model.has_graph()) {
+    fail(ErrorKind::kCorrupt, "[onnx] '{}' ({} bytes) is not an ONNX model, or not a whole one", path.string(), size);
+  }
+  return model;
+}
+
+}  // namespace
+
+ModelSummary read_summary(const std::filesystem::path& path) {
+  const ModelProto model = parse(path);
+  const GraphProto& graph = model.graph();
+  ModelSummary summary;
+  summary.ir_version = model.ir_version();
+  summary.producer = model.producer_name();
+  if (!model.producer_version().empty()) summary.producer += " " + model.producer_version();
+  for (const auto& opset : model.opset_import()) summary.opsets[opset.domain()] = opset.version();
+  std::set<std::string> weights;
+  for (const TensorProto& tensor : graph.initializer()) weights.insert(tensor.name());
+  for (const ValueInfoProto& value : graph.input()) {
+    if (!weights.contains(value.name())) summary.inputs.push_back(read_value(path.string(), value));
+  }
+  for (const ValueInfoProto& value : graph.output()) summary.outputs.push_back(read_value(path.string(), value));
+  summary.num_nodes = static_cast<size_t>(graph.node_size());
+  count_nodes(graph, summary);
+  return summary;
+}
+
+}  // namespace tranship::onnx

@@ -1,0 +1,253 @@
+#include "formats/onnx/onnx_program.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "formats/onnx/emitter.h"
+#include "formats/onnx/lower.h"
+#include "passes/passes.h"
+#include "tranship/version.h"
+
+namespace tranship::onnx {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr int64_t kBlockElements = 1 << 20;
+constexpr uint64_t kProtobufLimit = (uint64_t{1} << 31) - 1;
+
+/// A weight's place in the data file.
+struct Placed {
+  TensorSourcePtr source;
+  uint64_t offset = 0;
+};
+
+int ir_version(int opset_version) { return opset_version >= 23 ? 11 : 10; }
+
+void add_external(::onnx::TensorProto* tensor, const std::string& location, uint64_t offset, uint64_t length) {
+  tensor->set_data_location(::onnx::TensorProto::EXTERNAL);
+  const auto entry = [&](const std::string& key, const std::string& value) {
+    ::onnx::StringStringEntryProto* e = tensor->add_external_data();
+    e->set_key(key);
+    e->set_value(value);
+  };
+  entry("location", location);
+  entry("offset", std::to_string(offset));
+  entry("length", std::to_string(length));
+}
+
+}  // namespace
+
+struct OnnxProgram::Impl {
+  OnnxOptions options;
+  std::vector<std::string> names;             // of the components
+  std::vector<::onnx::ModelProto> models;     // one a component
+  std::map<std::string, Placed> weights;      // by name
+  uint64_t data_size = 0;
+  std::set<std::filesystem::path> referred;   // kReference: files that must lie in the target directory
+
+  void lower(const ir::Program& program);
+  void place(const ir::Program& program, const std::vector<std::string>& used);
+  void add_weight(const std::string& name, ::onnx::GraphProto* graph);
+  std::string data_file(size_t component) const { return names[component] + ".onnx.data"; }
+  void write_data(AtomicFile& file, const Sink& sink) const;
+};
+
+void OnnxProgram::Impl::lower(const ir::Program& program) {
+  std::map<std::string, DType> stored;
+  if (options.weights == Weights::kReference) {
+    for (const auto& [name, source] : program.parameters) {
+      stored.emplace(name, source->uncast() != nullptr ? source->uncast()->dtype() : source->dtype());
+    }
+  }
+  Unsupported unsupported;
+  std::vector<std::vector<std::string>> used;
+  for (const ir::Component& c : program.components) {
+    std::unique_ptr<ir::Graph> graph = c.graph->clone();
+    passes::run_pipeline(graph, [&](const ir::Node& n) { return claims(n, options.opset_version); });
+    ::onnx::ModelProto& model = models.emplace_back();
+    model.set_ir_version(ir_version(options.opset_version));
+    model.set_producer_name("tranship");
+    model.set_producer_version(std::string(version()));
+    ::onnx::OperatorSetIdProto* opset = model.add_opset_import();
+    opset->set_domain("");
+    opset->set_version(options.opset_version);
+    used.push_back(lower_graph(*graph, options.opset_version, stored, *model.mutable_graph(), unsupported));
+    names.push_back(c.name);
+  }
+  if (!unsupported.empty()) {
+    std::vector<std::string> all;
+    for (const auto& [op, why] : unsupported) all.push_back(op + ": " + why);
+    fail(ErrorKind::kUnsupported, "[onnx] opset {} cannot say {}", options.opset_version, listed(all));
+  }
+  for (const auto& names_used : used) place(program, names_used);
+  for (size_t i = 0; i < models.size(); ++i) {
+    for (const std::string& name : used[i]) add_weight(name, models[i].mutable_graph());
+  }
+}
+
+/// Gives each weight its place, in the order of its first use: what runs first is read first.
+void OnnxProgram::Impl::place(const ir::Program& program, const std::vector<std::string>& used) {
+  for (const std::string& name : used) {
+    const auto it = program.parameters.find(name);
+    check(it != program.parameters.end(), "a weight is not in the program: " + name);
+    const auto [placed, added] = weights.try_emplace(name, Placed{it->second, data_size});
+    if (!added || options.weights != Weights::kExternal) continue;
+    data_size += (it->second->size_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+}
+
+void OnnxProgram::Impl::add_weight(const std::string& name, ::onnx::GraphProto* graph) {
+  const Placed& placed = weights.at(name);
+  TensorSourcePtr source = placed.source;
+  ::onnx::TensorProto* tensor = graph->add_initializer();
+  tensor->set_name(name);
+  for (const int64_t size : source->shape()) tensor->add_dims(size);
+  switch (options.weights) {
+    case Weights::kExternal: add_external(tensor, data_file(0), placed.offset, source->size_bytes()); break;
+    case Weights::kInline: {
+      const Tensor value = read_all(*source);
+      tensor->set_raw_data(value.bytes().data(), value.bytes().size());
+      break;
+    }
+    case Weights::kReference: {
+      if (source->uncast() != nullptr) source = source->uncast();
+      const std::optional<FileRange> range = source->file_range();
+      if (!range) {
+        fail(ErrorKind::kUnsupported, "[onnx] the weight '{}' does not lie as it is in a file, so it cannot be referred to: export with --weights copy", name);
+      }
+      referred.insert(range->file->path());
+      add_external(tensor, range->file->path().filename().string(), range->offset, range->size);
+      break;
+    }
+  }
+  tensor->set_data_type(onnx_dtype(source->dtype()));
+}
+
+OnnxProgram OnnxProgram::lower(const ir::Program& program, const OnnxOptions& options) {
+  if (options.opset_version < 18 || options.opset_version > 24) {
+    fail(ErrorKind::kUnsupported, "[onnx] opset_version {}; 18 to 24 can be written", options.opset_version);
+  }
+  auto impl = std::make_shared<Impl>();
+  impl->options = options;
+  if (options.weights == Weights::kInline) {
+    uint64_t total = 0;
+    for (const auto& [name, source] : program.parameters) total += source->size_bytes();
+    if (total >= kProtobufLimit) {
+      fail(ErrorKind::kUnsupported, "[onnx] the weights have {} bytes: protobuf holds less than 2 GB, so they must be external data", total);
+    }
+  }
+  impl->lower(program);
+  OnnxProgram result;
+  result.impl_ = std::move(impl);
+  return result;
+}
+
+std::vector<std::string> OnnxProgram::components() const { return impl_->names; }
+
+size_t OnnxProgram::num_nodes(const std::string& component) const {
+  for (size_t i = 0; i < impl_->names.size(); ++i) {
+    if (impl_->names[i] == component) return static_cast<size_t>(impl_->models[i].graph().node_size());
+  }
+  fail(ErrorKind::kInvalidArgument, "[onnx] there is no component '{}'; there are {}", component, listed(impl_->names));
+}
+
+std::vector<PlannedFile> OnnxProgram::files() const {
+  std::vector<PlannedFile> files;
+  for (size_t i = 0; i < impl_->names.size(); ++i) {
+    files.push_back({impl_->names[i] + ".onnx", impl_->models[i].ByteSizeLong()});
+    // Transformers' loader wants a data file beside each; those that share another's are empty.
+    files.push_back({impl_->data_file(i), i == 0 ? impl_->data_size : 0});
+  }
+  return files;
+}
+
+/// All cores take blocks in order; each block has its place, so the bytes do not depend on who is faster.
+void OnnxProgram::Impl::write_data(AtomicFile& file, const Sink& sink) const {
+  struct Block {
+    const Placed* weight;
+    int64_t first;
+  };
+  std::vector<Block> blocks;
+  for (const auto& [name, placed] : weights) {
+    for (int64_t first = 0; first < placed.source->num_elements(); first += kBlockElements) blocks.push_back({&placed, first});
+  }
+  std::sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) {
+    return std::pair(a.weight->offset, a.first) < std::pair(b.weight->offset, b.first);
+  });
+  std::atomic<size_t> next = 0;
+  std::atomic<uint64_t> done = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;  // guards `error` and the sink
+  std::exception_ptr error;
+  const auto work = [&] {
+    try {
+      std::vector<std::byte> buffer;
+      for (size_t i = next++; i < blocks.size() && !failed; i = next++) {
+        const TensorSource& source = *blocks[i].weight->source;
+        const int64_t count = std::min(kBlockElements, source.num_elements() - blocks[i].first);
+        const size_t element = size_bytes(source.dtype());
+        const size_t start = static_cast<size_t>(blocks[i].first) * element, size = static_cast<size_t>(count) * element;
+        if (const std::optional<FileRange> range = source.file_range()) {
+          file.write_at(blocks[i].weight->offset + start, range->bytes().subspan(start, size));
+          range->file->release(range->offset + start, size);
+        } else {
+          buffer.resize(size);
+          source.read(blocks[i].first, count, buffer);
+          file.write_at(blocks[i].weight->offset + start, buffer);
+        }
+        const uint64_t total = done += size;
+        const std::lock_guard lock(mutex);
+        sink.report(total, data_size, "writing " + data_file(0));
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+      failed = true;
+    }
+  };
+  std::vector<std::thread> helpers;
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  for (unsigned i = 1; i < std::min<size_t>(cores, blocks.size()); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& t : helpers) t.join();
+  if (error) std::rethrow_exception(error);
+}
+
+void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink) const {
+  const Impl& impl = *impl_;
+  for (const std::filesystem::path& file : impl.referred) {
+    const std::filesystem::path there = directory / file.filename();
+    std::error_code ignored;
+    const bool is_plain = std::filesystem::symlink_status(there, ignored).type() == std::filesystem::file_type::regular;
+    if (is_plain && std::filesystem::equivalent(there, file, ignored) && std::filesystem::hard_link_count(there, ignored) == 1) continue;
+    fail(ErrorKind::kUnsupported,
+         "[onnx] weights can only be referred to where they are: '{}' must be a regular file of the target directory '{}', with a single "
+         "name (ONNX's own loader refuses links). Write beside the checkpoint, or use --weights copy",
+         file.string(), directory.string());
+  }
+  std::vector<std::unique_ptr<AtomicFile>> written;
+  for (size_t i = 0; i < impl.names.size(); ++i) {
+    AtomicFile& data = *written.emplace_back(std::make_unique<AtomicFile>(directory / impl.data_file(i)));
+    if (i == 0) {
+      data.reserve(impl.data_size);
+      impl.write_data(data, sink);
+    }
+  }
+  for (size_t i = 0; i < impl.names.size(); ++i) {
+    std::string bytes;
+    if (impl.models[i].ByteSizeLong() > kProtobufLimit || !impl.models[i].SerializeToString(&bytes)) {
+      fail(ErrorKind::kUnsupported, "[onnx] '{}.onnx' would have {} bytes; protobuf holds less than 2 GB", impl.names[i], impl.models[i].ByteSizeLong());
+    }
+    written.emplace_back(std::make_unique<AtomicFile>(directory / (impl.names[i] + ".onnx")))->write(bytes);
+  }
+  for (const auto& file : written) file->commit();
+}
+
+}  // namespace tranship::onnx

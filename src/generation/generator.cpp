@@ -1,0 +1,183 @@
+// Generator: the public face of the decode loop.
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "base/error.h"
+#include "checkpoint/config.h"
+#include "generation/decode_loop.h"
+#include "generation/onnx_model.h"
+#include "generation/stop_text.h"
+#include "tranship/generation.h"
+
+namespace tranship {
+
+using generation::SequenceText;
+
+struct GeneratorImpl {
+  std::filesystem::path directory;
+  Sink sink;
+  std::string config_json;
+  std::string generation_config_json;
+  std::unique_ptr<generation::CausalModel> model;
+  double load_seconds = 0;
+  std::optional<Tokenizer> tokenizer = {};
+};
+
+namespace {
+
+/// How many positions the model has, if config.json says so.
+std::optional<int64_t> max_positions_of(const std::string& config_json) {
+  if (config_json.empty()) return std::nullopt;
+  constexpr std::string_view kKey = "max_position_embeddings";
+  const Config config = Config::parse("config.json", config_json);
+  if (const std::optional<int64_t> found = config.find_integer(kKey)) return found;
+  const std::optional<Config> text_config = config.find_object("text_config");
+  return text_config ? text_config->find_integer(kKey) : std::nullopt;
+}
+
+/// The prompts to run: an empty one becomes the BOS token. Errors: invalid_argument.
+std::vector<std::vector<int64_t>> checked_prompts(std::span<const std::vector<int64_t>> prompts,
+                                                  const GenerationConfig& config) {
+  if (prompts.empty()) fail(ErrorKind::kInvalidArgument, "[generate] there is no prompt: at least one is needed");
+  std::vector<std::vector<int64_t>> out(prompts.begin(), prompts.end());
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i].empty() && config.bos_token_id) out[i] = {*config.bos_token_id};
+    if (out[i].empty()) {
+      fail(ErrorKind::kInvalidArgument, "[generate] prompt {} is empty, and there is no bos_token_id to begin with", i);
+    }
+    for (const int64_t id : out[i]) {
+      if (id < 0) fail(ErrorKind::kInvalidArgument, "[generate] prompt {} has the id {}: ids are not negative", i, id);
+    }
+  }
+  return out;
+}
+
+uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+GenerationResult run(GeneratorImpl& impl, std::span<const std::vector<int64_t>> prompts, const GenerationConfig& config,
+                     generation::Watch watch) {
+  size_t longest = 0;
+  for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
+  const auto length = static_cast<int64_t>(longest);
+  const std::optional<int64_t> max_positions = max_positions_of(impl.config_json);
+  const generation::LoopOptions options = {
+      .config = config,
+      .limits = generation::limits_of(config, length, max_positions, impl.sink),
+      .seed = config.seed ? *config.seed : random_seed(),
+      .watch = std::move(watch),
+  };
+  GenerationResult result = generation::decode_loop(*impl.model, prompts, options);
+  result.stats.load_seconds = impl.load_seconds;
+  int64_t most = 0;
+  for (const GeneratedSequence& sequence : result.sequences) most = std::max(most, std::ssize(sequence.new_ids));
+  if (max_positions && length + most > *max_positions) {
+    impl.sink.warn(fmt::format("[generate] prompt and text have {} tokens, but the model was made for {}: what comes "
+                               "after these may make no sense",
+                               length + most, *max_positions));
+  }
+  return result;
+}
+
+}  // namespace
+
+double GenerationStats::prefill_tokens_per_second() const {
+  return prefill_seconds > 0 ? static_cast<double>(prompt_tokens) / prefill_seconds : 0;
+}
+double GenerationStats::decode_tokens_per_second() const {
+  return decode_seconds > 0 ? static_cast<double>(decoded_tokens) / decode_seconds : 0;
+}
+
+Generator Generator::open(const std::filesystem::path& directory, const RunOptions& options, const Sink& sink) {
+  const auto start = std::chrono::steady_clock::now();
+  const ExportedModel exported = ExportedModel::from_pretrained(directory, {.run = options}, sink);
+  for (const std::string_view wanted : {"prefill", "decode"}) {
+    const auto has_name = [&](const auto& component) { return component.first == wanted; };
+    if (std::ranges::none_of(exported.components(), has_name)) {
+      fail(ErrorKind::kInvalidArgument,
+           "[generate] '{}' has no component '{}': it was not exported for generation (--task generation)",
+           directory.string(), wanted);
+    }
+  }
+  auto impl = std::make_unique<GeneratorImpl>();
+  impl->directory = directory;
+  impl->sink = sink;
+  impl->config_json = exported.config();
+  impl->generation_config_json = exported.generation_config();
+  impl->model = generation::open_onnx_model(directory, options, sink);
+  impl->load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return Generator(std::move(impl));
+}
+
+Generator::Generator(std::unique_ptr<GeneratorImpl> impl) : impl_(std::move(impl)) {}
+Generator::~Generator() = default;
+Generator::Generator(Generator&&) noexcept = default;
+Generator& Generator::operator=(Generator&&) noexcept = default;
+
+GenerationConfig Generator::generation_config() const {
+  return GenerationConfig::from_json(impl_->generation_config_json, impl_->config_json);
+}
+
+const Tokenizer& Generator::tokenizer() {
+  if (!impl_->tokenizer) impl_->tokenizer = Tokenizer::open(impl_->directory);
+  return *impl_->tokenizer;
+}
+
+GenerationResult Generator::generate(std::span<const std::vector<int64_t>> prompts, const GenerationConfig& config,
+                                     const OnToken& on_token) {
+  generation::check_config(config);
+  const std::vector<std::vector<int64_t>> checked = checked_prompts(prompts, config);
+  std::vector<SequenceText> texts;
+  if (!config.stop_strings.empty()) {
+    for (const auto& prompt : checked) texts.emplace_back(tokenizer(), config.stop_strings, prompt);
+  }
+  const auto watch = [&](size_t row, int64_t id) -> std::optional<FinishReason> {
+    const bool goes_on = !on_token || on_token(row, id);
+    if (!texts.empty()) {
+      texts[row].push(id);
+      if (texts[row].stopped()) return FinishReason::kStopString;
+    }
+    return goes_on ? std::nullopt : std::optional(FinishReason::kCallback);
+  };
+  return run(*impl_, checked, config, watch);
+}
+
+GeneratedText Generator::generate_text(std::string_view prompt, const GenerationConfig& config, const OnText& on_text) {
+  return continue_ids(tokenizer().encode(prompt), config, on_text);
+}
+
+GeneratedText Generator::chat(std::span<const ChatMessage> messages, const GenerationConfig& config,
+                              const OnText& on_text) {
+  return continue_ids(tokenizer().encode(tokenizer().apply_chat_template(messages), false), config, on_text);
+}
+
+GeneratedText Generator::continue_ids(std::vector<int64_t> prompt_ids, const GenerationConfig& config,
+                                      const OnText& on_text) {
+  generation::check_config(config);
+  const std::vector<std::vector<int64_t>> prompts = checked_prompts(std::span(&prompt_ids, 1), config);
+  SequenceText sequence(tokenizer(), config.stop_strings, prompts[0]);
+  GeneratedText out;
+  const auto show = [&](const std::string& text) {
+    out.text += text;
+    return text.empty() || !on_text || on_text(text);
+  };
+  const auto watch = [&](size_t, int64_t id) -> std::optional<FinishReason> {
+    const bool goes_on = show(sequence.push(id));
+    if (sequence.stopped()) return FinishReason::kStopString;
+    return goes_on ? std::nullopt : std::optional(FinishReason::kCallback);
+  };
+  GenerationResult result = run(*impl_, prompts, config, watch);
+  show(sequence.flush());
+  out.prompt_ids = prompts[0];
+  out.new_ids = std::move(result.sequences[0].new_ids);
+  out.finish_reason = result.sequences[0].finish_reason;
+  out.stats = result.stats;
+  out.seed = result.seed;
+  return out;
+}
+
+}  // namespace tranship

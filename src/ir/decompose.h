@@ -1,0 +1,14 @@
+// Composites in terms of primitives: what an op means to a format that has no operator for it.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace tranship::ir {
+
+/// Adds the primitives of a composite to `to` (which may hold the operands' producers already).
+/// operands: as the op's, absent ones default-made.  -> its one result.
+/// Norms compute in f32, as PyTorch does, and give x's dtype.
+/// Errors: internal for a primitive.
+Value decompose(Graph& to, const Op& op, std::span<const Value> operands);
+
+}  // namespace tranship::ir

@@ -1,0 +1,38 @@
+// Attention over heads, and the cache that it reads and writes.
+#pragma once
+
+#include <optional>
+
+#include "nn/layers.h"
+
+namespace tranship::nn {
+
+struct KeyValue {
+  Tensor keys;    // [B, K, T, D]
+  Tensor values;  // [B, K, T, D]
+};
+
+/// What happens to a layer's keys and values: the task decides. update() is called once a layer, in order.
+class Cache {
+ public:
+  virtual ~Cache() = default;
+  /// New keys and values [B, K, S, D] of a layer -> all of them, [B, K, past + S, D].
+  virtual KeyValue update(int64_t layer, Tensor keys, Tensor values) = 0;
+};
+
+/// x [B, S, in] -> [B, count, S, size].  Weights: weight [count * size, in], bias.
+Tensor heads(Scope m, Tensor x, int64_t count, int64_t size, bool bias = false);
+/// [B, S, count * size] -> [B, count, S, size], and back.
+Tensor split_heads(Tensor x, int64_t count, int64_t size);
+Tensor merge_heads(Tensor x);
+
+struct AttentionOptions {
+  double scale = 1;
+  bool causal = false;
+  std::optional<int64_t> window = {};
+  Tensor key_mask = {};  // bool [B, T]: which keys there are; absent: all
+};
+/// q [B, H, S, D], k and v [B, K, T, D] -> [B, H, S, D].
+Tensor attention(Scope m, Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
+
+}  // namespace tranship::nn

@@ -1,0 +1,54 @@
+// What tasks hand to a model, what a model gives back, and how a family of models introduces itself.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/config.h"
+#include "nn/attention.h"
+
+namespace tranship::nn {
+
+/// Absent tensors: the graph has no such input, and the model's own default holds.
+struct ModelInputs {
+  Tensor input_ids;       // i64 [B, S]
+  Tensor attention_mask;  // i64 [B, past + S]: 0 where there is no token
+  Tensor token_type_ids;  // i64 [B, S]
+  Tensor position_ids;    // i64 [B, S]
+  Dim past = 0;           // cached tokens before input_ids
+  Cache* cache = nullptr;  // decoders only
+};
+
+/// In the order of the ModelOutput's fields; caches are added by the task.
+struct ModelOutputs {
+  std::string_view output_class;  // Transformers' name: "CausalLMOutputWithPast"
+  std::vector<std::pair<std::string, Tensor>> values;
+};
+
+/// A model: a function of a module's scope, inputs and configuration.
+using Forward = ModelOutputs (*)(Scope m, const ModelInputs& in, const Config& config);
+
+/// A class of Transformers.
+struct Architecture {
+  std::string_view name;  // "LlamaForCausalLM"
+  Forward forward;
+  bool generates = false;  // has prefill and decode
+};
+
+/// What the file models/<model_type>.cpp defines.
+struct Family {
+  std::string_view model_type;
+  std::vector<Architecture> architectures;  // the first is the default
+  /// Inputs besides input_ids that a forward can take, in the order of Transformers' signature.
+  std::vector<std::string_view> optional_inputs;
+  bool has_cache = false;  // a decoder: forward gives past_key_values
+  /// Tensors that a checkpoint may hold and a definition may leave: names, or "prefix." and ".suffix" parts.
+  std::vector<std::string_view> ignorable;
+  /// A small configuration for tests, as config.json text.
+  std::string_view tiny_config;
+};
+
+}  // namespace tranship::nn

@@ -1,0 +1,211 @@
+#include "passes/passes.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "interpret/interpret.h"
+#include "ir/build.h"
+#include "ir/decompose.h"
+#include "ir/infer.h"
+#include "passes/rewrite.h"
+
+namespace tranship::passes {
+namespace {
+
+using ir::as;
+using ir::Graph;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+using Results = std::optional<std::vector<Value>>;
+
+const Tensor* constant_of(const Value& v) {
+  if (!v) return nullptr;
+  const ir::Op& op = *v.graph().producer(v.id()).op;
+  return op.kind == OpKind::kConstant ? &as<ir::Constant>(op).value : nullptr;
+}
+
+}  // namespace
+
+bool specialize(GraphPtr& graph, const std::map<std::string, int64_t>& sizes) {
+  std::map<std::string, ir::Dim> dims;
+  for (const auto& [symbol, size] : sizes) {
+    const auto it = graph->symbols().find(symbol);
+    const ir::Range range = it == graph->symbols().end() ? ir::Range{} : it->second;
+    if (size < range.min || (range.max && size > *range.max)) {
+      fail(ErrorKind::kInvalidArgument, "[static] '{}' = {} is outside its range, {} to {}", symbol, size, range.min,
+           range.max ? std::to_string(*range.max) : "any");
+    }
+    dims.emplace(symbol, size);
+  }
+  if (dims.empty()) return false;
+  auto rebuilt = std::make_unique<Graph>(graph->name());
+  ir::Copier copier(*graph, *rebuilt);
+  for (const Node& n : graph->nodes()) {
+    std::vector<GraphPtr> graphs;
+    for (const auto& sub : n.graphs) {
+      graphs.push_back(sub->clone());
+      specialize(graphs.back(), sizes);
+    }
+    const std::vector<Value> results = rebuilt->add(ir::substitute(*n.op, dims), copier.inputs_of(n), n.name, std::move(graphs));
+    for (size_t i = 0; i < results.size(); ++i) copier.set(n.outputs[i], results[i]);
+  }
+  for (const ir::Output& o : graph->outputs()) rebuilt->add_output(o.name, copier(o.value));
+  for (const auto& [symbol, range] : graph->symbols()) {
+    if (!dims.contains(symbol)) rebuilt->set_range(symbol, range);
+  }
+  for (const ir::Assumption& a : graph->assumptions()) {
+    const ir::Dim left = a.a.substitute(dims), right = a.b.substitute(dims);
+    if (left == right) continue;
+    if (left.is_static() && right.is_static()) {
+      fail(ErrorKind::kInvalidArgument, "[static] the graph needs {} == {}, but they become {} and {}", a.a.text(), a.b.text(), left.text(),
+           right.text());
+    }
+    rebuilt->assume(left, right);
+  }
+  graph = std::move(rebuilt);
+  return true;
+}
+
+bool decompose(GraphPtr& graph, const std::function<bool(const Node&)>& claimed) {
+  return rewrite(graph, [&](Graph& to, const Node& node, const std::vector<Value>& operands) -> Results {
+    if (!ir::is_composite(node.kind()) || claimed(node)) return std::nullopt;
+    return std::vector<Value>{ir::decompose(to, *node.op, operands)};
+  });
+}
+
+namespace {
+
+bool is_scalar_number(const Value& v, double number) {
+  const Tensor* t = constant_of(v);
+  return t != nullptr && t->num_elements() == 1 && t->at(0) == number;
+}
+
+/// x * 1, x + 0: x, if the other operand does not widen it.
+Results simplified_binary(const Node& node, const std::vector<Value>& in) {
+  const ir::BinaryKind fn = as<ir::Binary>(*node.op).fn;
+  if (fn != ir::BinaryKind::kMul && fn != ir::BinaryKind::kAdd) return std::nullopt;
+  const double neutral = fn == ir::BinaryKind::kMul ? 1 : 0;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    if (is_scalar_number(in[1 - i], neutral) && in[1 - i].rank() <= in[i].rank()) return std::vector<Value>{in[i]};
+  }
+  return std::nullopt;
+}
+
+Results simplified(const Node& node, const std::vector<Value>& in) {
+  const auto unchanged = [&] { return std::vector<Value>{in[0]}; };
+  switch (node.kind()) {
+    case OpKind::kCast:
+      if (as<ir::Cast>(*node.op).to == in[0].dtype()) return unchanged();
+      return std::nullopt;
+    case OpKind::kReshape: {
+      const ir::Shape& shape = as<ir::Reshape>(*node.op).shape;
+      if (shape == in[0].shape()) return unchanged();
+      const Node& inner = in[0].graph().producer(in[0].id());
+      if (inner.kind() == OpKind::kReshape) return std::vector<Value>{ir::reshape(in[0].graph().value(inner.inputs[0]), shape)};
+      return std::nullopt;
+    }
+    case OpKind::kExpand:
+      if (as<ir::Expand>(*node.op).shape == in[0].shape()) return unchanged();
+      return std::nullopt;
+    case OpKind::kTranspose: {
+      const auto& perm = as<ir::Transpose>(*node.op).perm;
+      for (size_t i = 0; i < perm.size(); ++i) {
+        if (perm[i] != static_cast<int64_t>(i)) return std::nullopt;
+      }
+      return unchanged();
+    }
+    case OpKind::kBinary: return simplified_binary(node, in);
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+bool simplify(GraphPtr& graph) {
+  return rewrite(graph, [](Graph&, const Node& node, const std::vector<Value>& in) { return simplified(node, in); });
+}
+
+bool fold_constants(GraphPtr& graph) {
+  constexpr int64_t kMostElements = 4096;
+  return rewrite(graph, [](Graph& to, const Node& node, const std::vector<Value>& in) -> Results {
+    if (node.outputs.size() != 1 || !node.graphs.empty()) return std::nullopt;
+    if (node.kind() == OpKind::kConstant || node.kind() == OpKind::kInput || node.kind() == OpKind::kParam) return std::nullopt;
+    if (node.kind() == OpKind::kOpaque) return std::nullopt;
+    std::vector<const Tensor*> operands;
+    for (const Value& v : in) {
+      operands.push_back(constant_of(v));
+      if (v && operands.back() == nullptr) return std::nullopt;
+    }
+    std::vector<const ir::Type*> types;
+    for (const Value& v : in) types.push_back(v ? &v.type() : nullptr);
+    const ir::Inference inference = ir::infer(*node.op, types, {});
+    const ir::Type& type = inference.results[0];
+    if (!type.shape.is_static() || type.shape.num_elements().value() > kMostElements || !inference.assumptions.empty()) return std::nullopt;
+    if (node.kind() == OpKind::kDimToTensor && !as<ir::DimToTensor>(*node.op).dim.is_static()) return std::nullopt;
+    if (node.kind() == OpKind::kSlice && !as<ir::Slice>(*node.op).begin.is_static()) return std::nullopt;
+    return std::vector<Value>{ir::constant(to, evaluate(*node.op, operands)[0])};
+  });
+}
+
+namespace {
+
+std::string key_of(const Node& node, const std::vector<ir::ValueId>& operands) {
+  std::string key = ir::text(*node.op);
+  for (const ir::ValueId id : operands) key += " " + std::to_string(id);
+  return key;
+}
+
+}  // namespace
+
+bool merge_common_subexpressions(GraphPtr& graph) {
+  auto rebuilt = std::make_unique<Graph>(graph->name());
+  ir::Copier copier(*graph, *rebuilt);
+  std::map<std::string, const Node*> seen;
+  bool changed = false;
+  for (const Node& node : graph->nodes()) {
+    if (node.kind() == OpKind::kInput || !node.graphs.empty()) {
+      copier.copy(node);
+      continue;
+    }
+    std::vector<ir::ValueId> operands;
+    for (const Value& v : copier.inputs_of(node)) operands.push_back(v.id());
+    const auto [it, added] = seen.try_emplace(key_of(node, operands), &node);
+    if (added) {
+      copier.copy(node);
+    } else {
+      changed = true;
+      for (size_t i = 0; i < node.outputs.size(); ++i) copier.set(node.outputs[i], copier(it->second->outputs[i]));
+    }
+  }
+  copier.finish();
+  if (changed) graph = std::move(rebuilt);
+  return changed;
+}
+
+bool eliminate_dead_code(GraphPtr& graph) {
+  std::vector<bool> live(graph->num_values(), false);
+  for (const ir::Output& o : graph->outputs()) live[static_cast<size_t>(o.value)] = true;
+  const auto& nodes = graph->nodes();
+  std::vector<bool> kept(nodes.size(), false);
+  for (size_t i = nodes.size(); i-- > 0;) {
+    kept[i] = nodes[i].kind() == OpKind::kInput ||
+              std::any_of(nodes[i].outputs.begin(), nodes[i].outputs.end(), [&](ir::ValueId id) { return live[static_cast<size_t>(id)]; });
+    if (!kept[i]) continue;
+    for (const ir::ValueId id : nodes[i].inputs) {
+      if (id != ir::kAbsent) live[static_cast<size_t>(id)] = true;
+    }
+  }
+  if (std::all_of(kept.begin(), kept.end(), [](bool k) { return k; })) return false;
+  auto rebuilt = std::make_unique<Graph>(graph->name());
+  ir::Copier copier(*graph, *rebuilt);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (kept[i]) copier.copy(nodes[i]);
+  }
+  copier.finish();
+  graph = std::move(rebuilt);
+  return true;
+}
+
+}  // namespace tranship::passes

@@ -1,0 +1,72 @@
+"""What all interop tests share: the command line, tiny cases, and the tolerance."""
+
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import torch
+import transformers
+
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import reference  # noqa: E402
+import reference_cases  # noqa: E402
+
+CASES = {**reference_cases.causal_cases(), **reference_cases.bert_cases()}
+
+torch.set_num_threads(os.cpu_count())
+transformers.logging.set_verbosity_error()
+
+
+def run_cli(*arguments):
+    """Runs tranship; its error is the test's."""
+    command = [os.environ["TRANSHIP_CLI"], *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
+    return done.stdout
+
+
+def tolerance(config, length, expected):
+    """4 eps sqrt(K) max|expected|, K the longest sum (DESIGN.md)."""
+    longest = max(config["hidden_size"], config["intermediate_size"], length)
+    return 4 * torch.finfo(torch.float32).eps * math.sqrt(longest) * expected.abs().max().item()
+
+
+def assert_close(actual, expected, config, length):
+    assert actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
+    worst = (actual - expected).abs().max().item()
+    assert worst <= tolerance(config, length, expected), f"differs by {worst}"
+
+
+@pytest.fixture
+def no_grad():
+    with torch.no_grad():
+        yield
+
+
+@pytest.fixture(scope="session")
+def export(tmp_path_factory):
+    """export(config, *options): the folder that tranship wrote for a made-up checkpoint of that config."""
+    made = {}
+
+    def make(config, *options):
+        key = json.dumps([config, options], sort_keys=True)
+        if key not in made:
+            folder = tmp_path_factory.mktemp("export")
+            (folder / "config.json").write_text(json.dumps(config))
+            run_cli("export", folder / "config.json", "--synthetic", "--to", "onnx", "-o", folder / "out", *options)
+            made[key] = folder / "out"
+        return made[key]
+
+    return make
+
+
+def exact_forward_inputs(run):
+    """--graph-inputs for what a run passes, so that nothing of it is dropped."""
+    return "--graph-inputs=" + ",".join(run.inputs)

@@ -1,0 +1,111 @@
+"""Transformers' ExportedModel loads what tranship wrote, and returns the class and the numbers of the model itself."""
+
+import json
+
+import pytest
+import torch
+import transformers
+from transformers.exporters import ExportedModel
+
+import reference
+import reference_cases
+from conftest import CASES, ROOT, assert_close, exact_forward_inputs
+
+FORWARD = [
+    *(f"{family}_default" for family in ("llama", "mistral", "qwen2", "qwen3")),
+    *(f"{family}_model" for family in ("llama", "mistral", "qwen2", "qwen3")),
+    *(f"{family}_sequence_classification" for family in ("llama", "mistral", "qwen2", "qwen3")),
+    "llama_both_biases_tied",
+    "llama_dynamic",
+    "llama_longrope",
+    "llama_yarn",
+    "llama_llama3",
+    "mistral_sliding_window",
+    "qwen2_layer_types",
+    "bert_model",
+    "bert_masked_lm",
+    "bert_sequence_classification",
+    "bert_token_classification",
+    "bert_question_answering",
+]
+GENERATION = [
+    "llama_default",
+    "llama_tied_biases",
+    "llama_dynamic",
+    "llama_longrope",
+    "mistral_sliding_window",
+    "qwen2_layer_types",
+    "qwen3_default",
+]
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_forward_returns_what_the_model_returns(name, export, no_grad):
+    case = CASES[name]
+    for run in case.runs:
+        folder = export(case.config, "--task", "forward", exact_forward_inputs(run))
+        exported = ExportedModel.from_pretrained(folder)
+        inputs = reference.as_tensors(run.inputs)
+        actual, expected = exported(**inputs), reference.build(case)(**inputs)
+        assert type(actual) is type(expected)
+        for output in reference.OUTPUTS:
+            assert (actual.get(output) is None) == (expected.get(output) is None), output
+            if expected.get(output) is not None:
+                assert_close(actual[output], expected[output], case.config, inputs["input_ids"].shape[1])
+
+
+@pytest.mark.parametrize("name", ["llama_default", "qwen2_layer_types"])
+def test_forward_returns_a_cache(name, export, no_grad):
+    case = CASES[name]
+    folder = export(case.config, "--task", "forward", exact_forward_inputs(case.runs[0]))
+    inputs = reference.as_tensors(reference_cases.plain(7))
+    actual = ExportedModel.from_pretrained(folder)(**inputs).past_key_values
+    expected = reference.build(case)(**inputs).past_key_values
+    assert type(actual) is type(expected)
+    for ours, theirs in zip(actual.layers, expected.layers, strict=True):
+        assert_close(ours.keys, theirs.keys, case.config, 7)
+        assert_close(ours.values, theirs.values, case.config, 7)
+
+
+def test_inputs_that_the_graph_lacks_are_dropped(export, no_grad):
+    case = CASES["bert_model"]
+    folder = export(case.config, "--task", "forward", "--graph-inputs=input_ids,attention_mask")
+    inputs = reference.as_tensors(reference_cases.plain(7))
+    exported = ExportedModel.from_pretrained(folder)
+    actual = exported(**inputs, token_type_ids=torch.ones_like(inputs["input_ids"]))
+    assert torch.equal(actual.last_hidden_state, exported(**inputs).last_hidden_state)
+
+
+@pytest.mark.parametrize("name", GENERATION)
+def test_prefill_and_decode_return_what_the_cached_model_returns(name, export, no_grad):
+    case = reference_cases.generation_cases()[name]
+    exported = ExportedModel.from_pretrained(export(case.config, "--task", "generation"))
+    assert list(exported.runners) == ["prefill", "decode"]
+    golden = json.loads((ROOT / f"tests/golden/logits/generation_{name}.json").read_text())
+    for run in golden["runs"]:
+        cache = None
+        for step in run["steps"]:
+            inputs = reference.as_tensors(step["inputs"])
+            if cache is None:
+                result = exported.runners["prefill"](**inputs)
+            else:
+                result = exported.runners["decode"](**inputs, past_key_values=cache)
+            cache = result.past_key_values
+            assert type(result) is transformers.modeling_outputs.CausalLMOutputWithPast
+            assert type(cache) is transformers.DynamicCache
+            expected = step["outputs"]["logits"]
+            kept = expected.get("positions", list(range(expected["shape"][1])))
+            assert list(result.logits.shape) == expected["shape"]
+            values = torch.tensor(expected["values"]).reshape(expected["shape"][0], len(kept), -1)
+            assert_close(result.logits[:, kept], values, case.config, inputs["attention_mask"].shape[1])
+
+
+def test_configs_come_along(export):
+    case = CASES["llama_default"]
+    exported = ExportedModel.from_pretrained(export(case.config, "--task", "generation"))
+    assert exported.export_format == "onnx"
+    assert type(exported.config) is transformers.LlamaConfig
+    for key in ("hidden_size", "num_key_value_heads", "rms_norm_eps", "tie_word_embeddings", "vocab_size"):
+        assert getattr(exported.config, key) == case.config[key]
+    assert exported.config.rope_parameters["rope_theta"] == case.config["rope_theta"]
+    assert exported.dtype == torch.float32

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Tiny directories as Transformers' own exporter writes them (stack traces apart), for our runner.
+
+Writes tests/cases/python_export/<name>/ (export.json, config.json, model.onnx, model.onnx.data) and beside each
+<name>.json with inputs and the outputs of the Transformers model, as tests/golden/README.md describes them.
+"""
+
+import logging
+import pathlib
+
+import torch
+import transformers
+from transformers.exporters import OnnxConfig, OnnxExporter
+
+import reference
+import reference_cases
+
+FOLDER = pathlib.Path(__file__).parents[1] / "tests" / "cases" / "python_export"
+
+
+def cases():
+    """One layer each, so that the files stay small. The first run's inputs are what the exporter traces."""
+    decoder = reference_cases.decoder("llama", num_hidden_layers=1)
+    types = {"token_type_ids": [[0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 0, 0]]}
+    left = reference_cases.padded(7, 4, "left")
+    right = {**reference_cases.padded(7, 5, "right"), **types}
+    longer = reference_cases.plain(12, 2)
+    return {
+        "llama": reference_cases.Forward(decoder, [reference_cases.Run(left), reference_cases.Run(longer)]),
+        "bert": reference_cases.Forward(
+            reference_cases.bert("Model", num_hidden_layers=1),
+            [reference_cases.Run(right), reference_cases.Run({**longer, "token_type_ids": [[0] * 6 + [1] * 6]})],
+        ),
+    }
+
+
+def main():
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
+    transformers.logging.set_verbosity_error()
+    with torch.no_grad():
+        for name, case in cases().items():
+            inputs = reference.as_tensors(case.runs[0].inputs)
+            exported = OnnxExporter().export(reference.build(case), inputs, OnnxConfig(dynamic=True))
+            for node in exported.program.graph.all_nodes():
+                node.metadata_props.pop("pkg.torch.onnx.stack_trace", None)  # would hold this machine's paths
+            exported.save_pretrained(FOLDER / name)
+            document = {"case": name, "config": case.config, **reference.versions(), "task": "forward"}
+            reference.write(FOLDER / f"{name}.json", {**document, "runs": list(reference.forward_runs(case))})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Golden numbers by Transformers, never by us: `reference.py --out tests/golden [--only PATTERN]`.
+
+Writes logits/<case>.json for the tiny models of reference_cases.py (weights: hash_weights.py), and with
+--smollm2 FILE.gguf and --minilm DIR the numbers of the two real checkpoints. Format: tests/golden/README.md.
+Needs Transformers 5.23.0 and torch 2.13.0; never needed to build or to run tranship.
+"""
+
+import argparse
+import copy
+import fnmatch
+import json
+import logging
+import pathlib
+
+import numpy as np
+import torch
+import transformers
+
+import hash_weights
+import reference_cases
+
+OUTPUTS = ("logits", "last_hidden_state", "pooler_output", "start_logits", "end_logits")
+
+
+def build(case):
+    """A fresh model: some rope types remember how long an input they have seen."""
+    config = copy.deepcopy(case.config)
+    config_class = transformers.CONFIG_MAPPING[config["model_type"]]
+    model_class = getattr(transformers, config["architectures"][0])
+    model = model_class(config_class.from_dict(config), **getattr(case, "arguments", {}))
+    hash_weights.fill(model)
+    return model.eval()
+
+
+def number(value):
+    """The shortest text that is this float32."""
+    return json.loads(str(np.float32(value)))
+
+
+def stored(tensor, positions=None):
+    """A tensor for JSON; `positions` keeps these places of axis 1 (the shape stays the whole tensor's)."""
+    array = tensor.detach().to(torch.float32).numpy()
+    if not np.isfinite(array).all():
+        raise ValueError("an output is not finite")
+    out = {"shape": list(array.shape)}
+    if positions is not None and array.ndim >= 2:
+        out["positions"] = positions
+        array = array[:, positions]
+    out["values"] = [number(value) for value in array.ravel()]
+    return out
+
+
+def as_tensors(inputs):
+    return {name: torch.tensor(values, dtype=torch.int64) for name, values in inputs.items()}
+
+
+def forward_runs(case):
+    for run in case.runs:
+        result = build(case)(**as_tensors(run.inputs))
+        outputs = {name: result[name] for name in OUTPUTS if result.get(name) is not None}
+        # Only outputs with a sequence axis are thinned.
+        length = len(run.inputs["input_ids"][0])
+        yield {
+            "inputs": run.inputs,
+            "outputs": {
+                name: stored(value, run.positions if value.ndim == 3 and value.shape[1] == length else None)
+                for name, value in outputs.items()
+            },
+        }
+
+
+def generation_runs(case):
+    """Prefill and decode as generate() does them, but with tokens given, so that no tie can change the path."""
+    for prompt in case.prompts:
+        model = build(case)
+        mask = copy.deepcopy(prompt["attention_mask"])
+        inputs = {**prompt, "position_ids": reference_cases.mask_positions(mask)}
+        length = len(mask[0])
+        cache = transformers.DynamicCache(config=model.config)
+        result = model(**as_tensors(inputs), past_key_values=cache, use_cache=True)
+        kept = sorted({length // 2, length - 1})
+        steps = [{"inputs": inputs, "outputs": {"logits": stored(result.logits, kept)}}]
+        next_ids = reference_cases.token_ids(len(mask), case.num_steps, 6)
+        for step in range(case.num_steps):
+            mask = [row + [1] for row in mask]
+            inputs = {
+                "input_ids": [[row[step]] for row in next_ids],
+                "attention_mask": mask,
+                "position_ids": [row[-1:] for row in reference_cases.mask_positions(mask)],
+            }
+            result = model(**as_tensors(inputs), past_key_values=cache, use_cache=True)
+            steps.append({"inputs": inputs, "outputs": {"logits": stored(result.logits)}})
+        yield {"steps": steps}
+
+
+def write(path, document, lists=("runs",)):
+    """JSON with an entry of `lists` on each line: a change of a run shows as the change of a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parts = []
+    for key, value in document.items():
+        if key in lists:
+            rows = ",\n".join("    " + json.dumps(row, separators=(",", ":")) for row in value)
+            parts.append(f'  "{key}": [\n{rows}\n  ]')
+        else:
+            parts.append(f'  "{key}": ' + json.dumps(value))
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+
+
+def versions():
+    return {"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]}
+
+
+def tiny(out, only):
+    cases = {**reference_cases.causal_cases(), **reference_cases.bert_cases()}
+    named = [(name, "forward", case) for name, case in cases.items()]
+    named += [(f"generation_{name}", "generation", case) for name, case in reference_cases.generation_cases().items()]
+    for name, task, case in named:
+        if not fnmatch.fnmatch(name, only):
+            continue
+        document = {"case": name, "config": case.config, **versions(), "task": task}
+        if getattr(case, "absent_tensors", None):
+            document["absent_tensors"] = case.absent_tensors
+        document["runs"] = list(forward_runs(case) if task == "forward" else generation_runs(case))
+        write(out / "logits" / f"{name}.json", document)
+        print(name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="tests/golden")
+    parser.add_argument("--only", default="*", help="shell pattern of case names")
+    parser.add_argument("--smollm2", type=pathlib.Path, help="SmolLM2-135M-Instruct as GGUF: also smollm2.json")
+    parser.add_argument("--minilm", type=pathlib.Path, help="folder of all-MiniLM-L6-v2: also minilm.json")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
+    transformers.logging.set_verbosity_error()
+    with torch.no_grad():
+        tiny(arguments.out, arguments.only)
+        if arguments.smollm2 or arguments.minilm:
+            import reference_real
+
+            if arguments.minilm:
+                write(arguments.out / "minilm.json", {**versions(), **reference_real.minilm(arguments.minilm)}, ("sentences",))
+            if arguments.smollm2:
+                write(arguments.out / "smollm2.json", {**versions(), **reference_real.smollm2(arguments.smollm2)}, ("prompts",))
+
+
+if __name__ == "__main__":
+    main()
