@@ -14,6 +14,8 @@ USE_CHECKPOINTS = export TRANSHIP_SDK=$$sdk \
   TRANSHIP_ORT_LIBRARY=$${TRANSHIP_ORT_LIBRARY:-$$sdk/onnxruntime/lib/libonnxruntime.so.1} \
   TRANSHIP_SMOLLM2=$${TRANSHIP_SMOLLM2:-$$(ls $$sdk/models/smollm2/*.gguf 2>/dev/null || true)} \
   TRANSHIP_MINILM=$${TRANSHIP_MINILM:-$$(ls -d $$sdk/models/minilm 2>/dev/null || true)}
+USE_PYTHON = venv=$$($(SETUP) venv); export TRANSHIP_PYTHON=$$venv/bin/python \
+  TRANSHIP_CLI=$(CURDIR)/build/release/tranship TRANSHIP_GGUF_DUMP=$(CURDIR)/build/dev/gguf_dump
 CONFIGURE = cmake --log-level=WARNING --preset $(1) -DTRANSHIP_SDK=$$sdk >/dev/null
 BUILD = $(call CONFIGURE,$(1)); cmake --build build/$(1) -j $(JOBS)
 
@@ -33,14 +35,12 @@ test:  ## all tests that need no Python, with sanitizers
 	ctest --test-dir build/dev -LE 'interop|full' -j $(JOBS) --output-on-failure
 
 interop: build  ## the tests against Python's loaders, in a virtual environment of their own
-	@$(USE_SDK); $(USE_CHECKPOINTS); $(call CONFIGURE,dev); \
-	export TRANSHIP_PYTHON=$$($(SETUP) venv)/bin/python TRANSHIP_CLI=$(CURDIR)/build/release/tranship; \
-	ctest --test-dir build/dev -L interop --output-on-failure
+	@$(USE_SDK); $(USE_CHECKPOINTS); $(call CONFIGURE,dev); cmake --build build/dev -j $(JOBS) --target gguf_dump; \
+	$(USE_PYTHON); ctest --test-dir build/dev -L interop --output-on-failure
 
 full: build  ## everything, and what is too long for CI
 	@$(USE_SDK); $(USE_CHECKPOINTS); $(call BUILD,dev); \
-	export TRANSHIP_PYTHON=$$($(SETUP) venv)/bin/python TRANSHIP_CLI=$(CURDIR)/build/release/tranship; \
-	ctest --test-dir build/dev -j $(JOBS) --output-on-failure
+	$(USE_PYTHON); ctest --test-dir build/dev -j $(JOBS) --output-on-failure
 
 demo: build  ## exports SmolLM2 and chats with it
 	@$(USE_SDK); $(USE_CHECKPOINTS); tools/demo.sh

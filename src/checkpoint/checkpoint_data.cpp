@@ -11,7 +11,7 @@
 namespace tranship {
 namespace {
 
-constexpr int64_t kBlockElements = 1 << 14;
+constexpr int64_t kBlockElements = 16384;
 
 uint64_t fnv1a(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -22,10 +22,10 @@ uint64_t fnv1a(std::string_view text) {
 /// SplitMix64's output number i + 1, as a number in [-1, 1).
 double uniform(uint64_t seed, uint64_t i) {
   uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  z = z ^ (z >> 31);
-  return 2.0 * (static_cast<double>(static_cast<int64_t>(z >> 11)) * 0x1p-53) - 1.0;
+  z = (z ^ (z >> 30u)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27u)) * 0x94d049bb133111eb;
+  z = z ^ (z >> 31u);
+  return 2.0 * (static_cast<double>(static_cast<int64_t>(z >> 11u)) * 0x1p-53) - 1.0;
 }
 
 class HashSource final : public TensorSource {

@@ -19,10 +19,11 @@ void make_tokenizer(const GgufFile& gguf, const Sink& sink, CheckpointData& data
   }
   const auto pre = gguf.find_text("tokenizer.ggml.pre").value_or("default");
   if (gguf.find_text("tokenizer.ggml.model") == "gpt2" && pre == "default") {
-    sink.warn(fmt::format(
-        "[gguf] '{}' does not say how its tokenizer splits text (tokenizer.ggml.pre): GPT-2's way is used, as "
-        "Transformers does. If the model has a tokenizer.json of its own, use that",
-        gguf.label()));
+    sink.warn(
+        fmt::format("[gguf] '{}' does not say how its tokenizer splits text (tokenizer.ggml.pre): "
+                    "GPT-2's way is used, as "
+                    "Transformers does. If the model has a tokenizer.json of its own, use that",
+                    gguf.label()));
   }
 }
 

@@ -29,24 +29,43 @@ constexpr std::array<Architecture, 3> kArchitectures = {{
 }};
 
 // Keys under the architecture's name that are read below, or change nothing in what is computed.
-constexpr std::array<std::string_view, 24> kKnownKeys = {
-    "context_length", "embedding_length", "block_count", "feed_forward_length", "vocab_size", "attention.head_count",
-    "attention.head_count_kv", "attention.layer_norm_rms_epsilon", "attention.key_length", "attention.value_length",
-    "attention.sliding_window", "rope.freq_base", "rope.dimension_count", "rope.scaling.type", "rope.scaling.factor",
-    "rope.scaling.original_context_length", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow",
-    "rope.scaling.finetuned", "rope.scale_linear", "tensor_data_layout",
-    "expert_count", "expert_used_count", "use_parallel_residual"};
+constexpr std::array<std::string_view, 23> kKnownKeys = {"context_length",
+                                                         "embedding_length",
+                                                         "block_count",
+                                                         "feed_forward_length",
+                                                         "vocab_size",
+                                                         "attention.head_count",
+                                                         "attention.head_count_kv",
+                                                         "attention.layer_norm_rms_epsilon",
+                                                         "attention.key_length",
+                                                         "attention.value_length",
+                                                         "attention.sliding_window",
+                                                         "rope.freq_base",
+                                                         "rope.dimension_count",
+                                                         "rope.scaling.type",
+                                                         "rope.scaling.factor",
+                                                         "rope.scaling.original_context_length",
+                                                         "rope.scaling.yarn_beta_fast",
+                                                         "rope.scaling.yarn_beta_slow",
+                                                         "rope.scaling.finetuned",
+                                                         "rope.scale_linear",
+                                                         "tensor_data_layout",
+                                                         "expert_count",
+                                                         "expert_used_count"};
 
 const Architecture& architecture(const GgufFile& gguf) {
   const auto found = gguf.find_text("general.architecture");
-  if (!found) fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata 'general.architecture' is absent", gguf.label());
+  if (!found)
+    fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata 'general.architecture' is absent",
+         gguf.label());
   std::vector<std::string> known;
   for (const Architecture& row : kArchitectures) {
     if (row.name == *found) return row;
     known.emplace_back(row.name);
   }
   fail(ErrorKind::kUnsupported,
-       "[gguf] '{}' holds a model of the architecture '{}'; {} can be read from GGUF. Use the model's safetensors "
+       "[gguf] '{}' holds a model of the architecture '{}'; {} can be read from GGUF. Use the "
+       "model's safetensors "
        "checkpoint instead",
        gguf.label(), *found, listed(known));
 }
@@ -61,8 +80,8 @@ class Keys {
   std::optional<int64_t> find_size(std::string_view name) const {
     const auto found = gguf_.find_integer(key(name));
     if (found && (*found < 1 || *found > INT32_MAX)) {
-      fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata '{}' is {}, expected 1 to {}", gguf_.label(), key(name), *found,
-           INT32_MAX);
+      fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata '{}' is {}, expected 1 to {}", gguf_.label(),
+           key(name), *found, INT32_MAX);
     }
     return found;
   }
@@ -76,8 +95,8 @@ class Keys {
   std::optional<double> find_positive(std::string_view name) const {
     const auto found = gguf_.find_number(key(name));
     if (found && !(*found > 0 && std::isfinite(*found))) {
-      fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata '{}' is {}, expected a number over 0", gguf_.label(), key(name),
-           *found);
+      fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata '{}' is {}, expected a number over 0",
+           gguf_.label(), key(name), *found);
     }
     return found;
   }
@@ -89,9 +108,10 @@ class Keys {
   }
 
   template <class Found, class Honoured>
-  [[noreturn]] void fail_unsupported(std::string_view name, const Found& found, const Honoured& honoured) const {
-    fail(ErrorKind::kUnsupported, "[gguf] '{}': metadata '{}' is {}, but only {} is supported", gguf_.label(), key(name),
-         found, honoured);
+  [[noreturn]] void fail_unsupported(std::string_view name, const Found& found,
+                                     const Honoured& honoured) const {
+    fail(ErrorKind::kUnsupported, "[gguf] '{}': metadata '{}' is {}, but only {} is supported",
+         gguf_.label(), key(name), found, honoured);
   }
 
   void check_unknown() const {
@@ -99,11 +119,13 @@ class Keys {
     for (const auto& [name, value] : gguf_.metadata()) {
       if (!name.starts_with(prefix_ + ".")) continue;
       const auto rest = std::string_view(name).substr(prefix_.size() + 1);
-      if (std::find(kKnownKeys.begin(), kKnownKeys.end(), rest) == kKnownKeys.end()) unknown.push_back(name);
+      if (std::find(kKnownKeys.begin(), kKnownKeys.end(), rest) == kKnownKeys.end())
+        unknown.push_back(name);
     }
     if (unknown.empty()) return;
     fail(ErrorKind::kUnsupported,
-         "[gguf] '{}': the metadata {} may change what the model computes and is not understood. Use the model's "
+         "[gguf] '{}': the metadata {} may change what the model computes and is not understood. "
+         "Use the model's "
          "safetensors checkpoint instead",
          gguf_.label(), listed(unknown));
   }
@@ -132,12 +154,13 @@ Heads heads(const Keys& keys) {
   const int64_t hidden = keys.size("embedding_length");
   const auto key_length = keys.find_size("attention.key_length");
   if (!key_length && hidden % heads.num_query != 0) {
-    fail(ErrorKind::kCorrupt, "[gguf] '{}': {} heads do not divide the hidden size {}", keys.gguf().label(),
-         heads.num_query, hidden);
+    fail(ErrorKind::kCorrupt, "[gguf] '{}': {} heads do not divide the hidden size {}",
+         keys.gguf().label(), heads.num_query, hidden);
   }
   heads.dim = key_length.value_or(hidden / heads.num_query);
   const int64_t value_length = keys.find_size("attention.value_length").value_or(heads.dim);
-  if (value_length != heads.dim) keys.fail_unsupported("attention.value_length", value_length, heads.dim);
+  if (value_length != heads.dim)
+    keys.fail_unsupported("attention.value_length", value_length, heads.dim);
   const int64_t rotated = keys.find_size("rope.dimension_count").value_or(heads.dim);
   if (rotated != heads.dim) keys.fail_unsupported("rope.dimension_count", rotated, heads.dim);
   return heads;
@@ -162,26 +185,30 @@ struct Llama3Scaling {
 
 std::vector<float> read_factors(const GgufFile& gguf, const GgufTensor& tensor, int64_t head_dim) {
   if (tensor.type != GgmlType::kF32 || tensor.shape != std::vector<int64_t>{head_dim / 2}) {
-    fail(ErrorKind::kUnsupported, "[gguf] '{}': tensor '{}' is not a list of {} f32", gguf.label(), tensor.name,
-         head_dim / 2);
+    fail(ErrorKind::kUnsupported, "[gguf] '{}': tensor '{}' is not a list of {} f32", gguf.label(),
+         tensor.name, head_dim / 2);
   }
   std::vector<float> factors(static_cast<size_t>(head_dim / 2));
   std::memcpy(factors.data(), tensor.range.bytes().data(), tensor.range.size);
   return factors;
 }
 
-/// The parameters whose formula gives the factors in the file. Every released Llama 3 differs in `factor` only,
-/// which is the largest of them. The converter computed in f32: a few parts in 10^7, and the formula's slope makes
-/// at most a hundred times that of it where the wavelength is near the border.
-Json llama3_scaling(const GgufFile& gguf, const GgufTensor& tensor, const Heads& heads, double theta) {
+/// The parameters whose formula gives the factors in the file. Every released Llama 3 differs in
+/// `factor` only, which is the largest of them. The converter computed in f32: a few parts in 10^7,
+/// and the formula's slope makes at most a hundred times that of it where the wavelength is near
+/// the border.
+Json llama3_scaling(const GgufFile& gguf, const GgufTensor& tensor, const Heads& heads,
+                    double theta) {
   const std::vector<float> factors = read_factors(gguf, tensor, heads.dim);
-  const Llama3Scaling scaling{.factor = static_cast<double>(*std::max_element(factors.begin(), factors.end()))};
+  const Llama3Scaling scaling{
+      .factor = static_cast<double>(*std::max_element(factors.begin(), factors.end()))};
   for (size_t i = 0; i < factors.size(); ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(heads.dim);
     const double expected = scaling.divisor(2 * std::numbers::pi * std::pow(theta, exponent));
     if (std::abs(static_cast<double>(factors[i]) - expected) <= 1e-5 * expected) continue;
     fail(ErrorKind::kUnsupported,
-         "[gguf] '{}': the frequency factors in '{}' are not those of Llama 3 with factor {} (element {} is {}, "
+         "[gguf] '{}': the frequency factors in '{}' are not those of Llama 3 with factor {} "
+         "(element {} is {}, "
          "expected {}). Use the model's safetensors checkpoint instead",
          gguf.label(), tensor.name, scaling.factor, i, factors[i], expected);
   }
@@ -193,11 +220,14 @@ Json llama3_scaling(const GgufFile& gguf, const GgufTensor& tensor, const Heads&
 }
 
 Json yarn_scaling(const Keys& keys) {
-  Json rope = {{"rope_type", "yarn"},
-               {"factor", keys.positive("rope.scaling.factor")},
-               {"original_max_position_embeddings", keys.size("rope.scaling.original_context_length")}};
-  if (const auto beta = keys.find_positive("rope.scaling.yarn_beta_fast")) rope["beta_fast"] = *beta;
-  if (const auto beta = keys.find_positive("rope.scaling.yarn_beta_slow")) rope["beta_slow"] = *beta;
+  Json rope = {
+      {"rope_type", "yarn"},
+      {"factor", keys.positive("rope.scaling.factor")},
+      {"original_max_position_embeddings", keys.size("rope.scaling.original_context_length")}};
+  if (const auto beta = keys.find_positive("rope.scaling.yarn_beta_fast"))
+    rope["beta_fast"] = *beta;
+  if (const auto beta = keys.find_positive("rope.scaling.yarn_beta_slow"))
+    rope["beta_slow"] = *beta;
   return rope;
 }
 
@@ -209,14 +239,16 @@ Json rope_parameters(const Keys& keys, const Heads& heads) {
   Json rope = {{"rope_type", "default"}};
   if (type == "linear") {
     const auto factor = keys.find_positive("rope.scaling.factor");
-    rope = {{"rope_type", "linear"}, {"factor", factor ? *factor : keys.positive("rope.scale_linear")}};
+    rope = {{"rope_type", "linear"},
+            {"factor", factor ? *factor : keys.positive("rope.scale_linear")}};
   } else if (type == "yarn") {
     rope = yarn_scaling(keys);
   } else if (type != "none") {
     keys.fail_unsupported("rope.scaling.type", type, "none, linear or yarn");
   }
   if (factors != nullptr) {
-    if (type != "none") keys.fail_unsupported("rope.scaling.type", type, "none beside a tensor rope_freqs.weight");
+    if (type != "none")
+      keys.fail_unsupported("rope.scaling.type", type, "none beside a tensor rope_freqs.weight");
     rope = llama3_scaling(keys.gguf(), *factors, heads, theta);
   }
   rope["rope_theta"] = theta;
@@ -225,7 +257,8 @@ Json rope_parameters(const Keys& keys, const Heads& heads) {
 
 int64_t vocabulary_size(const Keys& keys) {
   if (const auto size = keys.find_size("vocab_size")) return *size;
-  if (const auto count = keys.gguf().find_count("tokenizer.ggml.tokens")) return static_cast<int64_t>(*count);
+  if (const auto count = keys.gguf().find_count("tokenizer.ggml.tokens"))
+    return static_cast<int64_t>(*count);
   const GgufTensor* embedding = keys.gguf().find_tensor("token_embd.weight");
   return embedding != nullptr ? embedding->shape.front() : keys.size("vocab_size");
 }
@@ -248,11 +281,13 @@ void set_token_ids(const GgufFile& gguf, Json& json) {
 void check_supported(const GgufFile& gguf, const Keys& keys) {
   const auto type = gguf.find_text("general.type").value_or("model");
   if (type != "model") {
-    fail(ErrorKind::kUnsupported, "[gguf] '{}' holds a part of the type '{}'; a whole model is needed", gguf.label(), type);
+    fail(ErrorKind::kUnsupported,
+         "[gguf] '{}' holds a part of the type '{}'; a whole model is needed", gguf.label(), type);
   }
   if (gguf.find_integer("split.count").value_or(1) > 1) {
     fail(ErrorKind::kUnsupported,
-         "[gguf] '{}' is one of {} parts of a model. Join them first: llama-gguf-split --merge FIRST_PART.gguf WHOLE.gguf",
+         "[gguf] '{}' is one of {} parts of a model. Join them first: llama-gguf-split --merge "
+         "FIRST_PART.gguf WHOLE.gguf",
          gguf.label(), *gguf.find_integer("split.count"));
   }
   if (const auto experts = gguf.find_integer(keys.key("expert_count")); experts.value_or(0) != 0) {
@@ -289,14 +324,16 @@ constexpr std::array<Rename, 11> kLayerNames = {{
 }};
 
 template <size_t kSize>
-std::optional<std::string_view> find_name(const std::array<Rename, kSize>& names, std::string_view gguf) {
+std::optional<std::string_view> find_name(const std::array<Rename, kSize>& names,
+                                          std::string_view gguf) {
   for (const Rename& row : names) {
     if (row.gguf == gguf) return row.transformers;
   }
   return std::nullopt;
 }
 
-/// A tensor's name taken apart: "blk.3.attn_q.weight" is layer "3", part "attn_q", suffix ".weight".
+/// A tensor's name taken apart: "blk.3.attn_q.weight" is layer "3", part "attn_q", suffix
+/// ".weight".
 struct TensorName {
   std::string_view layer;  // empty at the top
   std::string_view part;
@@ -316,7 +353,8 @@ std::optional<TensorName> split_name(std::string_view name) {
   if (end == std::string_view::npos || end == 0) return std::nullopt;
   split.layer = rest.substr(0, end);
   split.part = rest.substr(end + 1);
-  const bool number = std::all_of(split.layer.begin(), split.layer.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool number = std::all_of(split.layer.begin(), split.layer.end(),
+                                  [](char c) { return c >= '0' && c <= '9'; });
   if (!number || (split.layer.size() > 1 && split.layer.front() == '0')) return std::nullopt;
   return split;
 }
@@ -327,16 +365,18 @@ std::optional<std::string> find_transformers_name(const TensorName& name) {
     return part ? std::optional(fmt::format("{}{}", *part, name.suffix)) : std::nullopt;
   }
   const auto part = find_name(kLayerNames, name.part);
-  return part ? std::optional(fmt::format("model.layers.{}.{}{}", name.layer, *part, name.suffix)) : std::nullopt;
+  return part ? std::optional(fmt::format("model.layers.{}.{}{}", name.layer, *part, name.suffix))
+              : std::nullopt;
 }
 
-/// llama.cpp rotates neighbours where Transformers rotates halves, so its converter interleaves the halves of each
-/// head. Row h * D + j * D/2 + i of Transformers is row h * D + 2 i + j here.
+/// llama.cpp rotates neighbours where Transformers rotates halves, so its converter interleaves the
+/// halves of each head. Row h * D + j * D/2 + i of Transformers is row h * D + 2 i + j here.
 /// Source: LlamaTensorProcessor._reverse_permute_weights (5.23).
 TensorSourcePtr unpermuted(const GgufFile& gguf, TensorSourcePtr source, int64_t num_heads) {
   const int64_t rows = source->shape().front();
   if (rows % (2 * num_heads) != 0) {
-    fail(ErrorKind::kCorrupt, "[gguf] '{}': tensor '{}' has {} rows, which is not an even number for each of {} heads",
+    fail(ErrorKind::kCorrupt,
+         "[gguf] '{}': tensor '{}' has {} rows, which is not an even number for each of {} heads",
          gguf.label(), source->name(), rows, num_heads);
   }
   const int64_t half = rows / num_heads / 2;
@@ -353,8 +393,10 @@ void check_types(const GgufFile& gguf) {
   }
   if (unsupported.empty()) return;
   fail(ErrorKind::kUnsupported,
-       "[gguf] '{}' has tensors of the types {}; supported are F32 F16 BF16 F64 I8 I16 I32 I64 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 "
-       "Q4_K Q5_K Q6_K. Take another quantization of the model (Q4_K_M or Q8_0), or its safetensors checkpoint",
+       "[gguf] '{}' has tensors of the types {}; supported are F32 F16 BF16 F64 I8 I16 I32 I64 "
+       "Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 "
+       "Q4_K Q5_K Q6_K. Take another quantization of the model (Q4_K_M or Q8_0), or its "
+       "safetensors checkpoint",
        gguf.label(), listed({unsupported.begin(), unsupported.end()}));
 }
 
@@ -366,10 +408,12 @@ std::string gguf_config_json(const GgufFile& gguf) {
   check_supported(gguf, keys);
   const Heads head = heads(keys);
   const auto window = keys.find_size("attention.sliding_window");
-  if (window && family.name != "llama") keys.fail_unsupported("attention.sliding_window", *window, "none");
+  if (window && family.name != "llama")
+    keys.fail_unsupported("attention.sliding_window", *window, "none");
 
   Json config = {
-      {"architectures", Json::array({window ? "MistralForCausalLM" : std::string(family.model_class)})},
+      {"architectures",
+       Json::array({window ? "MistralForCausalLM" : std::string(family.model_class)})},
       {"model_type", window ? "mistral" : std::string(family.model_type)},
       {"dtype", "float32"},
       {"hidden_act", "silu"},
@@ -385,10 +429,12 @@ std::string gguf_config_json(const GgufFile& gguf) {
       {"tie_word_embeddings", gguf.find_tensor("output.weight") == nullptr},
   };
   // Qwen2's configuration knows no head_dim: there the quotient is meant, unless one is given.
-  if (family.name != "qwen2" || head.dim * head.num_query != keys.size("embedding_length")) config["head_dim"] = head.dim;
+  if (family.name != "qwen2" || head.dim * head.num_query != keys.size("embedding_length"))
+    config["head_dim"] = head.dim;
   if (window) config["sliding_window"] = *window;
   if (family.name != "qwen2" && !window) {
-    config["attention_bias"] = has_suffix(gguf, {".attn_q.bias", ".attn_k.bias", ".attn_v.bias", ".attn_output.bias"});
+    config["attention_bias"] =
+        has_suffix(gguf, {".attn_q.bias", ".attn_k.bias", ".attn_v.bias", ".attn_output.bias"});
   }
   if (config["model_type"] == "llama") {
     config["mlp_bias"] = has_suffix(gguf, {".ffn_gate.bias", ".ffn_up.bias", ".ffn_down.bias"});
@@ -398,7 +444,10 @@ std::string gguf_config_json(const GgufFile& gguf) {
 }
 
 std::string gguf_generation_config_json(const GgufFile& gguf) {
-  Json json = {{"_from_model_config", true}, {"output_attentions", false}, {"output_hidden_states", false}, {"use_cache", true}};
+  Json json = {{"_from_model_config", true},
+               {"output_attentions", false},
+               {"output_hidden_states", false},
+               {"use_cache", true}};
   set_token_ids(gguf, json);
   return to_python_json(json, true);
 }
@@ -418,13 +467,15 @@ std::map<std::string, TensorSourcePtr> gguf_tensors(const GgufFile& gguf) {
       continue;
     }
     TensorSourcePtr source = ggml_source(tensor.name, tensor.type, tensor.shape, tensor.range);
-    if (family.name == "llama" && split->part == "attn_q") source = unpermuted(gguf, std::move(source), head.num_query);
-    if (family.name == "llama" && split->part == "attn_k") source = unpermuted(gguf, std::move(source), head.num_key_value);
+    if (family.name == "llama" && split->part == "attn_q")
+      source = unpermuted(gguf, std::move(source), head.num_query);
+    if (family.name == "llama" && split->part == "attn_k")
+      source = unpermuted(gguf, std::move(source), head.num_key_value);
     tensors.emplace(*renamed, std::move(source));
   }
   if (!unknown.empty()) {
-    fail(ErrorKind::kUnsupported, "[gguf] '{}': a {} model has no use for the tensors {}", gguf.label(), family.name,
-         listed(unknown));
+    fail(ErrorKind::kUnsupported, "[gguf] '{}': a {} model has no use for the tensors {}",
+         gguf.label(), family.name, listed(unknown));
   }
   return tensors;
 }

@@ -19,14 +19,18 @@ using testing::UnorderedElementsAre;
 
 using GgufConfigTest = GgufTest;
 
-/// A model of two query heads and one for keys and values, head dimension 4, and whatever else a test adds.
+/// A model of two query heads and one for keys and values, head dimension 4, and whatever else a
+/// test adds.
 GgufBuilder model(const std::string& architecture = "llama") {
   GgufBuilder builder;
   builder.text("general.architecture", architecture);
   const std::string prefix = architecture + ".";
-  builder.u32(prefix + "context_length", 64).u32(prefix + "embedding_length", 8).u32(prefix + "block_count", 1);
+  builder.u32(prefix + "context_length", 64)
+      .u32(prefix + "embedding_length", 8)
+      .u32(prefix + "block_count", 1);
   builder.u32(prefix + "feed_forward_length", 16).u32(prefix + "attention.head_count", 2);
-  builder.u32(prefix + "attention.head_count_kv", 1).f32(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
+  builder.u32(prefix + "attention.head_count_kv", 1)
+      .f32(prefix + "attention.layer_norm_rms_epsilon", 1e-5f);
   builder.zeros("token_embd.weight", {8, 10});
   return builder;
 }
@@ -35,7 +39,8 @@ GgufBuilder model(const std::string& architecture = "llama") {
 std::string llama3_factors(float factor, float theta, int head_dim) {
   std::string bytes;
   for (int i = 0; i < head_dim / 2; ++i) {
-    const float frequency = 1.0f / std::pow(theta, 2.0f * static_cast<float>(i) / static_cast<float>(head_dim));
+    const float frequency =
+        1.0f / std::pow(theta, 2.0f * static_cast<float>(i) / static_cast<float>(head_dim));
     const float wavelength = 2.0f * std::numbers::pi_v<float> / frequency;
     const float smooth = (8192.0f / wavelength - 1.0f) / 3.0f;
     float value = 1.0f / ((1.0f - smooth) / factor + smooth);
@@ -55,11 +60,14 @@ GgufBuilder llama3(float factor) {
 
 class GgufConfigValues : public GgufTest {
  protected:
-  Config config_of(const GgufBuilder& builder) const { return Config::parse("test", gguf_config_json(open(builder))); }
+  Config config_of(const GgufBuilder& builder) const {
+    return Config::parse("test", gguf_config_json(open(builder)));
+  }
 };
 
 TEST_F(GgufConfigValues, llama_has_transformers_keys_and_the_files_numbers) {
-  const Config config = config_of(model().u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.padding_token_id", 3));
+  const Config config = config_of(
+      model().u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.padding_token_id", 3));
   EXPECT_THAT(config.texts("architectures"), ElementsAre("LlamaForCausalLM"));
   EXPECT_EQ(config.text("model_type"), "llama");
   EXPECT_EQ(config.integer("hidden_size"), 8);
@@ -85,7 +93,8 @@ TEST_F(GgufConfigValues, the_other_architectures_have_their_own_types) {
   EXPECT_THAT(config_of(model("qwen2")).texts("architectures"), ElementsAre("Qwen2ForCausalLM"));
   EXPECT_FALSE(config_of(model("qwen2")).has("head_dim"));
   EXPECT_EQ(config_of(model("qwen2").u32("qwen2.attention.key_length", 6)).integer("head_dim"), 6);
-  EXPECT_EQ(config_of(model("qwen3").u32("qwen3.attention.key_length", 128)).integer("head_dim"), 128);
+  EXPECT_EQ(config_of(model("qwen3").u32("qwen3.attention.key_length", 128)).integer("head_dim"),
+            128);
   EXPECT_EQ(config_of(model("qwen3")).text("model_type"), "qwen3");
   const Config mistral = config_of(model().u32("llama.attention.sliding_window", 32));
   EXPECT_EQ(mistral.text("model_type"), "mistral");
@@ -93,22 +102,30 @@ TEST_F(GgufConfigValues, the_other_architectures_have_their_own_types) {
 }
 
 TEST_F(GgufConfigValues, tensors_decide_ties_and_biases) {
-  EXPECT_FALSE(config_of(model().zeros("output.weight", {8, 10})).boolean("tie_word_embeddings", true));
+  EXPECT_FALSE(
+      config_of(model().zeros("output.weight", {8, 10})).boolean("tie_word_embeddings", true));
   EXPECT_TRUE(config_of(model().zeros("blk.0.attn_q.bias", {8})).boolean("attention_bias", false));
   EXPECT_TRUE(config_of(model().zeros("blk.0.ffn_up.bias", {16})).boolean("mlp_bias", false));
 }
 
 TEST_F(GgufConfigValues, vocabulary_comes_from_the_key_the_tokens_or_the_embedding) {
   EXPECT_EQ(config_of(model().texts("tokenizer.ggml.tokens", {"a", "b"})).integer("vocab_size"), 2);
-  EXPECT_EQ(config_of(model().texts("tokenizer.ggml.tokens", {"a"}).u32("llama.vocab_size", 7)).integer("vocab_size"), 7);
+  EXPECT_EQ(config_of(model().texts("tokenizer.ggml.tokens", {"a"}).u32("llama.vocab_size", 7))
+                .integer("vocab_size"),
+            7);
 }
 
 TEST_F(GgufConfigValues, linear_and_yarn_scaling_are_honoured) {
-  const Config linear = *config_of(model().text("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 4))
-                             .find_object("rope_parameters");
+  const Config linear =
+      *config_of(
+           model().text("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 4))
+           .find_object("rope_parameters");
   EXPECT_EQ(linear.text("rope_type"), "linear");
   EXPECT_EQ(linear.number("factor"), 4.0);
-  EXPECT_EQ(config_of(model().f32("llama.rope.scale_linear", 2)).find_object("rope_parameters")->number("factor"), 2.0);
+  EXPECT_EQ(config_of(model().f32("llama.rope.scale_linear", 2))
+                .find_object("rope_parameters")
+                ->number("factor"),
+            2.0);
   const Config yarn = *config_of(model("qwen2")
                                      .text("qwen2.rope.scaling.type", "yarn")
                                      .f32("qwen2.rope.scaling.factor", 4)
@@ -139,10 +156,12 @@ TEST_F(GgufConfigTest, factors_that_are_not_llama3s_are_refused_by_name) {
   const Error error = error_of([&] { gguf_config_json(open(other)); });
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
   EXPECT_THAT(error.what(), HasSubstr("'rope_freqs.weight'"));
-  EXPECT_EQ(error_of([&] { gguf_config_json(open(model().zeros("rope_freqs.weight", {2}))); }).kind(),
-            ErrorKind::kUnsupported);
-  EXPECT_THAT(error_of([&] { gguf_config_json(open(model().zeros("rope_freqs.weight", {3}))); }).what(),
-              HasSubstr("is not a list of 2 f32"));
+  EXPECT_EQ(
+      error_of([&] { gguf_config_json(open(model().zeros("rope_freqs.weight", {2}))); }).kind(),
+      ErrorKind::kUnsupported);
+  EXPECT_THAT(
+      error_of([&] { gguf_config_json(open(model().zeros("rope_freqs.weight", {3}))); }).what(),
+      HasSubstr("is not a list of 2 f32"));
 }
 
 TEST_F(GgufConfigTest, what_changes_the_maths_and_is_not_honoured_is_refused_by_name) {
@@ -154,11 +173,14 @@ TEST_F(GgufConfigTest, what_changes_the_maths_and_is_not_honoured_is_refused_by_
   EXPECT_THAT(message(model("gemma3")), HasSubstr("'gemma3'"));
   EXPECT_THAT(message(model().f32("llama.logit_scale", 2).f32("llama.residual_scale", 2)),
               HasSubstr("'llama.logit_scale', 'llama.residual_scale'"));
-  EXPECT_THAT(message(model().u32("llama.expert_count", 8)), HasSubstr("'llama.expert_count' is 8"));
+  EXPECT_THAT(message(model().u32("llama.expert_count", 8)),
+              HasSubstr("'llama.expert_count' is 8"));
   EXPECT_THAT(message(model().text("llama.rope.scaling.type", "longrope")), HasSubstr("longrope"));
-  EXPECT_THAT(message(model().u32("llama.rope.dimension_count", 2)), HasSubstr("'llama.rope.dimension_count' is 2"));
+  EXPECT_THAT(message(model().u32("llama.rope.dimension_count", 2)),
+              HasSubstr("'llama.rope.dimension_count' is 2"));
   EXPECT_THAT(message(model().u32("llama.attention.value_length", 2)), HasSubstr("value_length"));
-  EXPECT_THAT(message(model("qwen2").u32("qwen2.attention.sliding_window", 2)), HasSubstr("sliding_window"));
+  EXPECT_THAT(message(model("qwen2").u32("qwen2.attention.sliding_window", 2)),
+              HasSubstr("sliding_window"));
   EXPECT_THAT(message(model().u32("split.count", 3)), HasSubstr("llama-gguf-split --merge"));
   EXPECT_THAT(message(model().text("general.type", "adapter")), HasSubstr("'adapter'"));
 }
@@ -170,11 +192,15 @@ TEST_F(GgufConfigTest, impossible_and_absent_numbers_are_corrupt_with_their_key)
     return std::string(error.what());
   };
   EXPECT_THAT(message(GgufBuilder()), HasSubstr("'general.architecture' is absent"));
-  EXPECT_THAT(message(GgufBuilder().text("general.architecture", "llama")), HasSubstr("'llama.attention.head_count' is absent"));
+  EXPECT_THAT(message(GgufBuilder().text("general.architecture", "llama")),
+              HasSubstr("'llama.attention.head_count' is absent"));
   EXPECT_THAT(message(model().u32("llama.vocab_size", 0)), HasSubstr("'llama.vocab_size' is 0"));
-  EXPECT_THAT(message(model().u32("llama.vocab_size", 0xffffffffu)), HasSubstr("'llama.vocab_size' is 4294967295"));
-  EXPECT_THAT(message(model().f32("llama.rope.freq_base", -1)), HasSubstr("'llama.rope.freq_base' is -1"));
-  EXPECT_THAT(message(model().text("llama.rope.scaling.type", "yarn")), HasSubstr("'llama.rope.scaling.factor' is absent"));
+  EXPECT_THAT(message(model().u32("llama.vocab_size", 0xffffffffu)),
+              HasSubstr("'llama.vocab_size' is 4294967295"));
+  EXPECT_THAT(message(model().f32("llama.rope.freq_base", -1)),
+              HasSubstr("'llama.rope.freq_base' is -1"));
+  EXPECT_THAT(message(model().text("llama.rope.scaling.type", "yarn")),
+              HasSubstr("'llama.rope.scaling.factor' is absent"));
 }
 
 TEST_F(GgufConfigTest, generation_config_has_the_ids_that_are_given) {
@@ -187,23 +213,26 @@ TEST_F(GgufConfigTest, generation_config_has_the_ids_that_are_given) {
 
 TEST_F(GgufConfigTest, every_tensor_gets_transformers_name) {
   GgufBuilder builder = model("qwen3");
-  builder.zeros("output_norm.weight", {8}).zeros("output.weight", {8, 10}).zeros("rope_freqs.weight", {2});
-  for (const char* part : {"attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm",
-                           "ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}) {
+  builder.zeros("output_norm.weight", {8})
+      .zeros("output.weight", {8, 10})
+      .zeros("rope_freqs.weight", {2});
+  for (const char* part : {"attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm",
+                           "attn_k_norm", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}) {
     builder.zeros(std::string("blk.12.") + part + ".weight", {8, 4});
   }
   builder.zeros("blk.0.attn_v.bias", {4});
   const auto tensors = gguf_tensors(open(builder));
   const std::string layer = "model.layers.12.";
-  EXPECT_THAT(tensors,
-              UnorderedElementsAre(
-                  Key("model.embed_tokens.weight"), Key("model.norm.weight"), Key("lm_head.weight"),
-                  Key("model.layers.0.self_attn.v_proj.bias"), Key(layer + "input_layernorm.weight"),
-                  Key(layer + "self_attn.q_proj.weight"), Key(layer + "self_attn.k_proj.weight"),
-                  Key(layer + "self_attn.v_proj.weight"), Key(layer + "self_attn.o_proj.weight"),
-                  Key(layer + "self_attn.q_norm.weight"), Key(layer + "self_attn.k_norm.weight"),
-                  Key(layer + "post_attention_layernorm.weight"), Key(layer + "mlp.gate_proj.weight"),
-                  Key(layer + "mlp.up_proj.weight"), Key(layer + "mlp.down_proj.weight")));
+  EXPECT_THAT(
+      tensors,
+      UnorderedElementsAre(
+          Key("model.embed_tokens.weight"), Key("model.norm.weight"), Key("lm_head.weight"),
+          Key("model.layers.0.self_attn.v_proj.bias"), Key(layer + "input_layernorm.weight"),
+          Key(layer + "self_attn.q_proj.weight"), Key(layer + "self_attn.k_proj.weight"),
+          Key(layer + "self_attn.v_proj.weight"), Key(layer + "self_attn.o_proj.weight"),
+          Key(layer + "self_attn.q_norm.weight"), Key(layer + "self_attn.k_norm.weight"),
+          Key(layer + "post_attention_layernorm.weight"), Key(layer + "mlp.gate_proj.weight"),
+          Key(layer + "mlp.up_proj.weight"), Key(layer + "mlp.down_proj.weight")));
   EXPECT_THAT(tensors.at(layer + "mlp.up_proj.weight")->shape(), ElementsAre(4, 8));
   EXPECT_EQ(tensors.at(layer + "mlp.up_proj.weight")->name(), "blk.12.ffn_up.weight");
 }
@@ -233,14 +262,18 @@ TEST_F(GgufConfigTest, rows_that_heads_do_not_divide_are_corrupt) {
 
 TEST_F(GgufConfigTest, unknown_tensors_are_refused_all_at_once) {
   GgufBuilder builder = model();
-  for (const char* name : {"blk.0.ffn_gate_inp.weight", "blk.x.attn_q.weight", "blk.01.attn_q.weight", "blk.0",
-                           "token_embd.scale", "position_embd.weight", "blk..attn_q.weight"}) {
+  for (const char* name :
+       {"blk.0.ffn_gate_inp.weight", "blk.x.attn_q.weight", "blk.01.attn_q.weight", "blk.0",
+        "token_embd.scale", "position_embd.weight", "blk..attn_q.weight"}) {
     builder.zeros(name, {8});
   }
   const Error error = error_of([&] { gguf_tensors(open(builder)); });
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
-  EXPECT_THAT(error.what(), HasSubstr("'blk.0.ffn_gate_inp.weight', 'blk.x.attn_q.weight', 'blk.01.attn_q.weight', 'blk.0', "
-                                      "'token_embd.scale', 'position_embd.weight', 'blk..attn_q.weight'"));
+  EXPECT_THAT(
+      error.what(),
+      HasSubstr(
+          "'blk.0.ffn_gate_inp.weight', 'blk.x.attn_q.weight', 'blk.01.attn_q.weight', 'blk.0', "
+          "'token_embd.scale', 'position_embd.weight', 'blk..attn_q.weight'"));
   EXPECT_THAT(error.what(), Not(HasSubstr("'token_embd.weight'")));
 }
 

@@ -18,7 +18,8 @@ TensorSourcePtr source_of(const GgufTensor& tensor) {
 
 /// Equal bits; of NaN only that both are.
 bool same(float a, float b) {
-  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (std::isnan(a) && std::isnan(b));
+  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
+         (std::isnan(a) && std::isnan(b));
 }
 
 class GgufDequantizeTest : public ::testing::TestWithParam<std::string> {
@@ -34,28 +35,33 @@ TEST_P(GgufDequantizeTest, equals_the_package_bit_for_bit) {
   ASSERT_EQ(blocks_->file_range(), std::nullopt);
   const Tensor decoded = read_all(*blocks_);
   for (size_t i = 0; i < decoded.f32().size(); ++i) {
-    ASSERT_TRUE(same(decoded.f32()[i], expected_.f32()[i])) << i << ": " << decoded.f32()[i] << " " << expected_.f32()[i];
+    ASSERT_TRUE(same(decoded.f32()[i], expected_.f32()[i]))
+        << i << ": " << decoded.f32()[i] << " " << expected_.f32()[i];
   }
 }
 
 TEST_P(GgufDequantizeTest, any_range_is_the_same_elements) {
   const int64_t total = blocks_->num_elements();
-  for (const int64_t first : {int64_t{0}, int64_t{1}, int64_t{31}, int64_t{33}, int64_t{255}, int64_t{257}, total - 3}) {
-    for (const int64_t count : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{63}, int64_t{256}, int64_t{500}}) {
+  for (const int64_t first :
+       {int64_t{0}, int64_t{1}, int64_t{31}, int64_t{33}, int64_t{255}, int64_t{257}, total - 3}) {
+    for (const int64_t count :
+         {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{63}, int64_t{256}, int64_t{500}}) {
       if (count > total - first) continue;
       std::vector<std::byte> bytes(static_cast<size_t>(count) * sizeof(float));
       blocks_->read(first, count, bytes);
       for (int64_t i = 0; i < count; ++i) {
         float value;
         std::memcpy(&value, bytes.data() + static_cast<size_t>(i) * sizeof(float), sizeof(float));
-        ASSERT_TRUE(same(value, expected_.f32()[static_cast<size_t>(first + i)])) << first << " " << count << " " << i;
+        ASSERT_TRUE(same(value, expected_.f32()[static_cast<size_t>(first + i)]))
+            << first << " " << count << " " << i;
       }
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GgufDequantizeTest,
-                         ::testing::Values("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k"),
+                         ::testing::Values("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k",
+                                           "q6_k"),
                          [](const auto& parameter) { return parameter.param; });
 
 TEST(GgufPlainTypes, lie_in_the_file_with_their_dtype) {
@@ -75,7 +81,8 @@ TEST(GgufPlainTypes, lie_in_the_file_with_their_dtype) {
 TEST(GgufTypes, only_those_with_a_decoder_can_be_read) {
   int readable = 0;
   for (uint32_t number = 0; number < 64; ++number) {
-    if (const auto type = find_ggml_layout(number)) readable += static_cast<int>(can_read(type->type));
+    if (const auto type = find_ggml_layout(number))
+      readable += static_cast<int>(can_read(type->type));
   }
   EXPECT_EQ(readable, 16);
   EXPECT_FALSE(can_read(GgmlType::kQ2_K));

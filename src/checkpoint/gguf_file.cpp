@@ -21,17 +21,22 @@ size_t fixed_bytes(GgufType type) {
   switch (type) {
     case GgufType::kUInt8:
     case GgufType::kInt8:
-    case GgufType::kBool: return 1;
+    case GgufType::kBool:
+      return 1;
     case GgufType::kUInt16:
-    case GgufType::kInt16: return 2;
+    case GgufType::kInt16:
+      return 2;
     case GgufType::kUInt32:
     case GgufType::kInt32:
-    case GgufType::kFloat32: return 4;
+    case GgufType::kFloat32:
+      return 4;
     case GgufType::kUInt64:
     case GgufType::kInt64:
-    case GgufType::kFloat64: return 8;
+    case GgufType::kFloat64:
+      return 8;
     case GgufType::kString:
-    case GgufType::kArray: return 0;
+    case GgufType::kArray:
+      return 0;
   }
   return 0;
 }
@@ -46,7 +51,8 @@ GgufValue integer_value(GgufType type, ByteReader& reader) {
 std::optional<int64_t> as_integer(const GgufValue& value) {
   if (const auto* number = std::get_if<int64_t>(&value.value)) return *number;
   if (const auto* number = std::get_if<uint64_t>(&value.value)) {
-    if (*number <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return static_cast<int64_t>(*number);
+    if (*number <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+      return static_cast<int64_t>(*number);
   }
   return std::nullopt;
 }
@@ -55,19 +61,32 @@ std::optional<int64_t> as_integer(const GgufValue& value) {
 
 std::string_view name(GgufType type) {
   switch (type) {
-    case GgufType::kUInt8: return "u8";
-    case GgufType::kInt8: return "i8";
-    case GgufType::kUInt16: return "u16";
-    case GgufType::kInt16: return "i16";
-    case GgufType::kUInt32: return "u32";
-    case GgufType::kInt32: return "i32";
-    case GgufType::kFloat32: return "f32";
-    case GgufType::kBool: return "bool";
-    case GgufType::kString: return "string";
-    case GgufType::kArray: return "array";
-    case GgufType::kUInt64: return "u64";
-    case GgufType::kInt64: return "i64";
-    case GgufType::kFloat64: return "f64";
+    case GgufType::kUInt8:
+      return "u8";
+    case GgufType::kInt8:
+      return "i8";
+    case GgufType::kUInt16:
+      return "u16";
+    case GgufType::kInt16:
+      return "i16";
+    case GgufType::kUInt32:
+      return "u32";
+    case GgufType::kInt32:
+      return "i32";
+    case GgufType::kFloat32:
+      return "f32";
+    case GgufType::kBool:
+      return "bool";
+    case GgufType::kString:
+      return "string";
+    case GgufType::kArray:
+      return "array";
+    case GgufType::kUInt64:
+      return "u64";
+    case GgufType::kInt64:
+      return "i64";
+    case GgufType::kFloat64:
+      return "f64";
   }
   return "unknown";
 }
@@ -98,26 +117,32 @@ class GgufParser {
 
   template <class... Args>
   [[noreturn]] void fail_corrupt(fmt::format_string<Args...> format, const Args&... args) const {
-    fail(ErrorKind::kCorrupt, "[gguf] '{}': {}", gguf_.label_, fmt::vformat(format, fmt::make_format_args(args...)));
+    fail(ErrorKind::kCorrupt, "[gguf] '{}': {}", gguf_.label_,
+         fmt::vformat(format, fmt::make_format_args(args...)));
   }
 
-  void check_count(const ByteReader& reader, uint64_t count, size_t min_bytes, std::string_view what) const {
+  void check_count(const ByteReader& reader, uint64_t count, size_t min_bytes,
+                   std::string_view what) const {
     if (count <= reader.left() / min_bytes) return;
-    fail_corrupt("says that it has {} {}, but only {} bytes are left at byte {}: incomplete download?", count, what,
-                 reader.left(), reader.offset());
+    fail_corrupt(
+        "says that it has {} {}, but only {} bytes are left at byte {}: incomplete download?",
+        count, what, reader.left(), reader.offset());
   }
 
   void read_version(ByteReader& reader) {
     const std::string_view magic = as_text(reader.take(4, "the magic number"));
-    if (magic != "GGUF") fail_corrupt("is not a GGUF file: it does not start with the letters GGUF");
+    if (magic != "GGUF")
+      fail_corrupt("is not a GGUF file: it does not start with the letters GGUF");
     gguf_.version_ = reader.number<uint32_t>("the version");
     const uint32_t swapped = __builtin_bswap32(gguf_.version_);
     if (gguf_.version_ == 2 || gguf_.version_ == 3) return;
     if (swapped == 2 || swapped == 3) {
-      fail(ErrorKind::kUnsupported, "[gguf] '{}' is big-endian; only little-endian files are read", gguf_.label_);
+      fail(ErrorKind::kUnsupported, "[gguf] '{}' is big-endian; only little-endian files are read",
+           gguf_.label_);
     }
     fail(ErrorKind::kUnsupported,
-         "[gguf] '{}' is of GGUF version {}; versions 2 and 3 are read. Convert the model again with a current "
+         "[gguf] '{}' is of GGUF version {}; versions 2 and 3 are read. Convert the model again "
+         "with a current "
          "converter",
          gguf_.label_, gguf_.version_);
   }
@@ -126,7 +151,8 @@ class GgufParser {
     const size_t offset = reader.offset();
     const auto length = reader.number<uint64_t>(what);
     if (length == 0 || length > kMaxNameBytes) {
-      fail_corrupt("{} at byte {} has {} bytes, expected 1 to {}", what, offset, length, kMaxNameBytes);
+      fail_corrupt("{} at byte {} has {} bytes, expected 1 to {}", what, offset, length,
+                   kMaxNameBytes);
     }
     return as_text(reader.take(static_cast<size_t>(length), what));
   }
@@ -139,7 +165,8 @@ class GgufParser {
   GgufType read_type(ByteReader& reader, std::string_view key) {
     const auto number = reader.number<uint32_t>("a metadata type");
     if (number <= static_cast<uint32_t>(GgufType::kFloat64)) return static_cast<GgufType>(number);
-    fail_corrupt("metadata '{}' has the unknown type {} before byte {}", key, number, reader.offset());
+    fail_corrupt("metadata '{}' has the unknown type {} before byte {}", key, number,
+                 reader.offset());
   }
 
   void read_pair(ByteReader& reader) {
@@ -152,35 +179,52 @@ class GgufParser {
 
   GgufValue read_value(ByteReader& reader, GgufType type, std::string_view key) {
     switch (type) {
-      case GgufType::kUInt8: return integer_value<uint8_t>(type, reader);
-      case GgufType::kInt8: return integer_value<int8_t>(type, reader);
-      case GgufType::kUInt16: return integer_value<uint16_t>(type, reader);
-      case GgufType::kInt16: return integer_value<int16_t>(type, reader);
-      case GgufType::kUInt32: return integer_value<uint32_t>(type, reader);
-      case GgufType::kInt32: return integer_value<int32_t>(type, reader);
-      case GgufType::kUInt64: return integer_value<uint64_t>(type, reader);
-      case GgufType::kInt64: return integer_value<int64_t>(type, reader);
-      case GgufType::kFloat32: return {type, static_cast<double>(reader.number<float>("a metadata value"))};
-      case GgufType::kFloat64: return {type, reader.number<double>("a metadata value")};
-      case GgufType::kBool: return {type, read_bool(reader, key)};
-      case GgufType::kString: return {type, read_string(reader)};
-      case GgufType::kArray: return {type, read_array(reader, key, 0)};
+      case GgufType::kUInt8:
+        return integer_value<uint8_t>(type, reader);
+      case GgufType::kInt8:
+        return integer_value<int8_t>(type, reader);
+      case GgufType::kUInt16:
+        return integer_value<uint16_t>(type, reader);
+      case GgufType::kInt16:
+        return integer_value<int16_t>(type, reader);
+      case GgufType::kUInt32:
+        return integer_value<uint32_t>(type, reader);
+      case GgufType::kInt32:
+        return integer_value<int32_t>(type, reader);
+      case GgufType::kUInt64:
+        return integer_value<uint64_t>(type, reader);
+      case GgufType::kInt64:
+        return integer_value<int64_t>(type, reader);
+      case GgufType::kFloat32:
+        return {type, static_cast<double>(reader.number<float>("a metadata value"))};
+      case GgufType::kFloat64:
+        return {type, reader.number<double>("a metadata value")};
+      case GgufType::kBool:
+        return {type, read_bool(reader, key)};
+      case GgufType::kString:
+        return {type, read_string(reader)};
+      case GgufType::kArray:
+        return {type, read_array(reader, key, 0)};
     }
     fail_corrupt("metadata '{}' has an unknown type", key);
   }
 
   bool read_bool(ByteReader& reader, std::string_view key) {
     const auto byte = reader.number<uint8_t>("a metadata value");
-    if (byte > 1) fail_corrupt("metadata '{}' is a bool with the value {}, expected 0 or 1", key, byte);
+    if (byte > 1)
+      fail_corrupt("metadata '{}' is a bool with the value {}, expected 0 or 1", key, byte);
     return byte == 1;
   }
 
   GgufArray read_array(ByteReader& reader, std::string_view key, int depth) {
-    if (depth == kMaxDepth) fail_corrupt("metadata '{}': lists are nested more than {} deep", key, kMaxDepth);
+    if (depth == kMaxDepth)
+      fail_corrupt("metadata '{}': lists are nested more than {} deep", key, kMaxDepth);
     const GgufType element = read_type(reader, key);
     const auto count = reader.number<uint64_t>("a list's length");
     const size_t start = reader.offset();
-    const size_t min_bytes = element == GgufType::kArray ? 12 : element == GgufType::kString ? 8 : fixed_bytes(element);
+    const size_t min_bytes = element == GgufType::kArray    ? 12
+                             : element == GgufType::kString ? 8
+                                                            : fixed_bytes(element);
     check_count(reader, count, min_bytes, fmt::format("elements in the list '{}'", key));
     if (element == GgufType::kString) {
       for (uint64_t i = 0; i < count; ++i) read_string(reader);
@@ -204,8 +248,9 @@ class GgufParser {
     const auto type = find_ggml_layout(number);
     if (!type) {
       fail(ErrorKind::kUnsupported,
-           "[gguf] '{}': tensor '{}' has the unknown ggml type {}: the file may be newer than this program", gguf_.label_,
-           tensor.name, number);
+           "[gguf] '{}': tensor '{}' has the unknown ggml type {}: the file may be newer than this "
+           "program",
+           gguf_.label_, tensor.name, number);
     }
     tensor.type = type->type;
     tensor.range.file = gguf_.file_;
@@ -235,11 +280,13 @@ class GgufParser {
       }
     }
     if (tensor.shape.front() % type.block_elements != 0) {
-      fail_corrupt("tensor '{}' has rows of {} elements, which is not a multiple of {}'s block of {}", tensor.name,
-                   tensor.shape.front(), type.name, type.block_elements);
+      fail_corrupt(
+          "tensor '{}' has rows of {} elements, which is not a multiple of {}'s block of {}",
+          tensor.name, tensor.shape.front(), type.name, type.block_elements);
     }
     size_t bytes = 0;
-    if (!multiply(static_cast<size_t>(num_elements / type.block_elements), type.block_bytes, &bytes)) {
+    if (!multiply(static_cast<size_t>(num_elements / type.block_elements), type.block_bytes,
+                  &bytes)) {
       fail_corrupt("tensor '{}' has more bytes than fit into 64 bits", tensor.name);
     }
     return bytes;
@@ -248,7 +295,8 @@ class GgufParser {
   uint64_t alignment() const {
     const auto found = gguf_.find_integer("general.alignment");
     if (!found) return kDefaultAlignment;
-    if (*found <= 0 || *found > (int64_t{1} << 31) || !std::has_single_bit(static_cast<uint64_t>(*found))) {
+    if (*found <= 0 || *found > (int64_t{1} << 31) ||
+        !std::has_single_bit(static_cast<uint64_t>(*found))) {
       fail_corrupt("general.alignment is {}, expected a power of two", *found);
     }
     return static_cast<uint64_t>(*found);
@@ -262,12 +310,14 @@ class GgufParser {
     for (size_t i = 0; i < gguf_.tensors_.size(); ++i) {
       GgufTensor& tensor = gguf_.tensors_[i];
       if (offsets_[i] % align != 0) {
-        fail_corrupt("tensor '{}' starts at offset {}, which is not a multiple of the alignment {}", tensor.name,
-                     offsets_[i], align);
+        fail_corrupt("tensor '{}' starts at offset {}, which is not a multiple of the alignment {}",
+                     tensor.name, offsets_[i], align);
       }
       if (offsets_[i] > data_size || tensor.range.size > data_size - offsets_[i]) {
-        fail_corrupt("tensor '{}' needs {} bytes from byte {} + {}, but the file has {}: incomplete download?",
-                     tensor.name, tensor.range.size, data_start, offsets_[i], file_size);
+        fail_corrupt(
+            "tensor '{}' needs {} bytes from byte {} + {}, but the file has {}: incomplete "
+            "download?",
+            tensor.name, tensor.range.size, data_start, offsets_[i], file_size);
       }
       tensor.range.offset = static_cast<size_t>(data_start + offsets_[i]);
     }
@@ -277,12 +327,14 @@ class GgufParser {
   void check_overlap() const {
     std::vector<const GgufTensor*> sorted;
     for (const GgufTensor& tensor : gguf_.tensors_) sorted.push_back(&tensor);
-    std::sort(sorted.begin(), sorted.end(),
-              [](const GgufTensor* a, const GgufTensor* b) { return a->range.offset < b->range.offset; });
+    std::sort(sorted.begin(), sorted.end(), [](const GgufTensor* a, const GgufTensor* b) {
+      return a->range.offset < b->range.offset;
+    });
     for (size_t i = 1; i < sorted.size(); ++i) {
       const GgufTensor& before = *sorted[i - 1];
       if (before.range.offset + before.range.size > sorted[i]->range.offset) {
-        fail_corrupt("tensors '{}' and '{}' overlap at byte {}", before.name, sorted[i]->name, sorted[i]->range.offset);
+        fail_corrupt("tensors '{}' and '{}' overlap at byte {}", before.name, sorted[i]->name,
+                     sorted[i]->range.offset);
       }
     }
   }
@@ -304,8 +356,8 @@ const GgufValue* GgufFile::find(std::string_view key) const {
 }
 
 void GgufFile::fail_type(std::string_view key, GgufType found, std::string_view expected) const {
-  fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata '{}' has the type {}, expected {}", label_, key, tranship::name(found),
-       expected);
+  fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata '{}' has the type {}, expected {}", label_, key,
+       tranship::name(found), expected);
 }
 
 std::optional<int64_t> GgufFile::find_integer(std::string_view key) const {
@@ -379,7 +431,8 @@ std::vector<int64_t> GgufFile::integers(std::string_view key) const {
   ByteReader reader("gguf", label_, array->bytes);
   for (uint64_t i = 0; i < array->count; ++i) {
     const auto bits = reader.number<uint32_t>(key);
-    integers.push_back(array->element == GgufType::kInt32 ? static_cast<int32_t>(bits) : int64_t{bits});
+    integers.push_back(array->element == GgufType::kInt32 ? static_cast<int32_t>(bits)
+                                                          : int64_t{bits});
   }
   return integers;
 }
@@ -391,7 +444,8 @@ std::vector<double> GgufFile::numbers(std::string_view key) const {
   std::vector<double> numbers;
   numbers.reserve(static_cast<size_t>(array->count));
   ByteReader reader("gguf", label_, array->bytes);
-  for (uint64_t i = 0; i < array->count; ++i) numbers.push_back(static_cast<double>(reader.number<float>(key)));
+  for (uint64_t i = 0; i < array->count; ++i)
+    numbers.push_back(static_cast<double>(reader.number<float>(key)));
   return numbers;
 }
 

@@ -53,7 +53,8 @@ struct GgufValue {
 struct GgufTensor {
   std::string name;
   GgmlType type;
-  std::vector<int64_t> shape;  // slowest axis first, as PyTorch has it: the reverse of the file's order
+  std::vector<int64_t>
+      shape;  // slowest axis first, as PyTorch has it: the reverse of the file's order
   FileRange range;
 };
 
@@ -62,8 +63,9 @@ struct GgufTensor {
 class GgufFile {
  public:
   /// Reads version 2 or 3, little-endian.
-  /// Errors: corrupt if anything does not fit (a count, a length, an offset, overlapping tensors, duplicate names);
-  /// unsupported for version 1, big-endian, and unknown tensor types; io if the file cannot be read.
+  /// Errors: corrupt if anything does not fit (a count, a length, an offset, overlapping tensors,
+  /// duplicate names); unsupported for version 1, big-endian, and unknown tensor types; io if the
+  /// file cannot be read.
   static GgufFile open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_->path(); }
@@ -91,7 +93,8 @@ class GgufFile {
   GgufFile() = default;
   const GgufValue* find(std::string_view key) const;
   const GgufArray* find_array(std::string_view key) const;
-  [[noreturn]] void fail_type(std::string_view key, GgufType found, std::string_view expected) const;
+  [[noreturn]] void fail_type(std::string_view key, GgufType found,
+                              std::string_view expected) const;
 
   friend class GgufParser;
   std::shared_ptr<const MappedFile> file_;

@@ -19,7 +19,10 @@ using GgufFileTest = GgufTest;
 /// One of each kind of thing; the last tensor ends with the file.
 GgufBuilder small() {
   GgufBuilder builder;
-  builder.text("general.architecture", "llama").u32("llama.block_count", 1).f32("a.number", 0.5f).boolean("a.flag", true);
+  builder.text("general.architecture", "llama")
+      .u32("llama.block_count", 1)
+      .f32("a.number", 0.5f)
+      .boolean("a.flag", true);
   builder.texts("a.texts", {"", "two"}).i32s("a.integers", {-1, 7}).f32s("a.numbers", {1.5f});
   builder.pair("a.wide", GgufType::kUInt64, little_endian<uint64_t>(1u << 20));
   builder.pair("a.double", GgufType::kFloat64, little_endian(0.25));
@@ -105,9 +108,11 @@ TEST_F(GgufFileTest, every_byte_changed_is_read_or_refused_by_name) {
       changed[i] = static_cast<char>(changed[i] ^ flipped);
       try {
         const GgufFile gguf = open(changed);
-        for (const GgufTensor& tensor : gguf.tensors()) EXPECT_EQ(tensor.range.bytes().size(), tensor.range.size);
+        for (const GgufTensor& tensor : gguf.tensors())
+          EXPECT_EQ(tensor.range.bytes().size(), tensor.range.size);
       } catch (const Error& error) {
-        EXPECT_THAT(error.kind(), AnyOf(Eq(ErrorKind::kCorrupt), Eq(ErrorKind::kUnsupported))) << error.what();
+        EXPECT_THAT(error.kind(), AnyOf(Eq(ErrorKind::kCorrupt), Eq(ErrorKind::kUnsupported)))
+            << error.what();
       }
     }
   }
@@ -116,9 +121,13 @@ TEST_F(GgufFileTest, every_byte_changed_is_read_or_refused_by_name) {
 TEST_F(GgufFileTest, other_magic_versions_and_byte_order_are_refused_by_name) {
   const std::string file = small().build();
   EXPECT_THAT(error_of([&] { open(with(file, 0, 'g')); }).what(), HasSubstr("is not a GGUF file"));
-  for (const auto& [version, words] : std::vector<std::pair<uint32_t, std::string>>{
-           {0, "version 0"}, {1, "version 1"}, {4, "version 4"}, {0xffffffffu, "version 4294967295"},
-           {0x02000000u, "big-endian"}, {0x03000000u, "big-endian"}}) {
+  for (const auto& [version, words] :
+       std::vector<std::pair<uint32_t, std::string>>{{0, "version 0"},
+                                                     {1, "version 1"},
+                                                     {4, "version 4"},
+                                                     {0xffffffffu, "version 4294967295"},
+                                                     {0x02000000u, "big-endian"},
+                                                     {0x03000000u, "big-endian"}}) {
     const Error error = error_of([&, v = version] { open(with(file, 4, v)); });
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
     EXPECT_THAT(error.what(), HasSubstr(words));
@@ -130,13 +139,16 @@ TEST_F(GgufFileTest, counts_beyond_the_file_are_corrupt_at_once) {
   constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   for (const size_t offset : {size_t{8}, size_t{16}}) {
     for (const uint64_t count : {kMax, kMax / 2, kMax / 2 + 1, uint64_t{1} << 32, uint64_t{11}}) {
-      EXPECT_EQ(error_of([&] { open(with(file, offset, count)); }).kind(), ErrorKind::kCorrupt) << count;
+      EXPECT_EQ(error_of([&] { open(with(file, offset, count)); }).kind(), ErrorKind::kCorrupt)
+          << count;
     }
   }
   for (const std::string_view key : {"a.texts", "a.integers", "a.numbers"}) {
     const size_t count_offset = offset_after(file, key) + 8;
     for (const uint64_t count : {kMax, kMax / 4, kMax / 4 + 1, kMax / 2 + 1}) {
-      EXPECT_EQ(error_of([&] { open(with(file, count_offset, count)); }).kind(), ErrorKind::kCorrupt) << key << count;
+      EXPECT_EQ(error_of([&] { open(with(file, count_offset, count)); }).kind(),
+                ErrorKind::kCorrupt)
+          << key << count;
     }
   }
 }
@@ -151,10 +163,12 @@ TEST_F(GgufFileTest, lengths_of_names_and_strings_are_checked) {
   };
   for (const size_t offset : offsets) {
     for (const uint64_t length : {kMax, kMax - 7, kMax / 2, uint64_t{1} << 32}) {
-      EXPECT_EQ(error_of([&] { open(with(file, offset, length)); }).kind(), ErrorKind::kCorrupt) << offset;
+      EXPECT_EQ(error_of([&] { open(with(file, offset, length)); }).kind(), ErrorKind::kCorrupt)
+          << offset;
     }
   }
-  EXPECT_THAT(error_of([&] { open(with(file, offsets[0], uint64_t{0})); }).what(), HasSubstr("expected 1 to 65535"));
+  EXPECT_THAT(error_of([&] { open(with(file, offsets[0], uint64_t{0})); }).what(),
+              HasSubstr("expected 1 to 65535"));
 }
 
 TEST_F(GgufFileTest, ranks_dimensions_and_types_are_checked) {
@@ -162,15 +176,20 @@ TEST_F(GgufFileTest, ranks_dimensions_and_types_are_checked) {
   const size_t rank = offset_after(file, "weight");
   constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   for (const uint32_t value : {0u, 5u, 0x7fffffffu, 0xffffffffu}) {
-    EXPECT_THAT(error_of([&] { open(with(file, rank, value)); }).what(), HasSubstr("axes, expected 1 to 4"));
+    EXPECT_THAT(error_of([&] { open(with(file, rank, value)); }).what(),
+                HasSubstr("axes, expected 1 to 4"));
   }
   for (const uint64_t value : {uint64_t{0}, kMax, kMax / 2 + 1}) {
-    EXPECT_THAT(error_of([&] { open(with(file, rank + 4, value)); }).what(), HasSubstr("has an axis of"));
+    EXPECT_THAT(error_of([&] { open(with(file, rank + 4, value)); }).what(),
+                HasSubstr("has an axis of"));
   }
-  for (const uint64_t value : {kMax / 2, kMax / 4, uint64_t{1} << 58}) {  // 32 times it, or its bytes, pass 63 bits
-    EXPECT_EQ(error_of([&] { open(with(file, rank + 12, value)); }).kind(), ErrorKind::kCorrupt) << value;
+  for (const uint64_t value :
+       {kMax / 2, kMax / 4, uint64_t{1} << 58}) {  // 32 times it, or its bytes, pass 63 bits
+    EXPECT_EQ(error_of([&] { open(with(file, rank + 12, value)); }).kind(), ErrorKind::kCorrupt)
+        << value;
   }
-  EXPECT_THAT(error_of([&] { open(with(file, rank + 4, uint64_t{31})); }).what(), HasSubstr("not a multiple of Q8_0's"));
+  EXPECT_THAT(error_of([&] { open(with(file, rank + 4, uint64_t{31})); }).what(),
+              HasSubstr("not a multiple of Q8_0's"));
   for (const uint32_t type : {4u, 31u, 38u, 42u, 0xffffffffu}) {
     const Error error = error_of([&] { open(with(file, rank + 20, type)); });
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
@@ -181,11 +200,15 @@ TEST_F(GgufFileTest, ranks_dimensions_and_types_are_checked) {
 TEST_F(GgufFileTest, offsets_are_aligned_inside_the_file_and_apart) {
   const std::string file = small().build();
   const size_t offset = offset_after(file, "weight") + 24;
-  EXPECT_THAT(error_of([&] { open(with(file, offset, uint64_t{33})); }).what(), HasSubstr("multiple of the alignment 32"));
-  EXPECT_THAT(error_of([&] { open(with(file, offset, uint64_t{0})); }).what(), HasSubstr("overlap"));
+  EXPECT_THAT(error_of([&] { open(with(file, offset, uint64_t{33})); }).what(),
+              HasSubstr("multiple of the alignment 32"));
+  EXPECT_THAT(error_of([&] { open(with(file, offset, uint64_t{0})); }).what(),
+              HasSubstr("overlap"));
   constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   for (const uint64_t value : {uint64_t{64}, uint64_t{1} << 40, kMax - 31, kMax / 2 + 1}) {
-    EXPECT_THAT(error_of([&] { open(with(file, offset, value)); }).what(), HasSubstr("incomplete download?")) << value;
+    EXPECT_THAT(error_of([&] { open(with(file, offset, value)); }).what(),
+                HasSubstr("incomplete download?"))
+        << value;
   }
 }
 
@@ -195,25 +218,32 @@ TEST_F(GgufFileTest, alignment_is_a_power_of_two) {
     EXPECT_THAT(error.what(), HasSubstr("expected a power of two"));
   }
   EXPECT_EQ(open(small().u32("general.alignment", 32)).tensors().size(), 2u);
-  EXPECT_EQ(error_of([&] { open(small().text("general.alignment", "32")); }).kind(), ErrorKind::kCorrupt);
+  EXPECT_EQ(error_of([&] { open(small().text("general.alignment", "32")); }).kind(),
+            ErrorKind::kCorrupt);
 }
 
 TEST_F(GgufFileTest, names_that_are_there_twice_are_corrupt) {
-  EXPECT_THAT(error_of([&] { open(small().u32("a.number", 1)); }).what(), HasSubstr("'a.number' is there twice"));
-  EXPECT_THAT(error_of([&] { open(small().zeros("norm", {1})); }).what(), HasSubstr("'norm' is there twice"));
+  EXPECT_THAT(error_of([&] { open(small().u32("a.number", 1)); }).what(),
+              HasSubstr("'a.number' is there twice"));
+  EXPECT_THAT(error_of([&] { open(small().zeros("norm", {1})); }).what(),
+              HasSubstr("'norm' is there twice"));
 }
 
 TEST_F(GgufFileTest, types_and_bools_of_metadata_are_checked) {
   const std::string file = small().build();
-  EXPECT_THAT(error_of([&] { open(with(file, offset_after(file, "a.number"), 13u)); }).what(), HasSubstr("unknown type 13"));
-  EXPECT_THAT(error_of([&] { open(with(file, offset_after(file, "a.flag") + 4, '\x02')); }).what(), HasSubstr("expected 0 or 1"));
+  EXPECT_THAT(error_of([&] { open(with(file, offset_after(file, "a.number"), 13u)); }).what(),
+              HasSubstr("unknown type 13"));
+  EXPECT_THAT(error_of([&] { open(with(file, offset_after(file, "a.flag") + 4, '\x02')); }).what(),
+              HasSubstr("expected 0 or 1"));
 }
 
 TEST_F(GgufFileTest, lists_of_lists_are_read_to_a_depth_of_four) {
   const auto nested = [](int depth) {
-    std::string bytes = little_endian(static_cast<uint32_t>(GgufType::kUInt8)) + little_endian<uint64_t>(1) + "x";
+    std::string bytes =
+        little_endian(static_cast<uint32_t>(GgufType::kUInt8)) + little_endian<uint64_t>(1) + "x";
     for (int i = 1; i < depth; ++i) {
-      bytes = little_endian(static_cast<uint32_t>(GgufType::kArray)) + little_endian<uint64_t>(1) + bytes;
+      bytes = little_endian(static_cast<uint32_t>(GgufType::kArray)) + little_endian<uint64_t>(1) +
+              bytes;
     }
     return small().pair("a.nested", GgufType::kArray, bytes);
   };
@@ -223,7 +253,8 @@ TEST_F(GgufFileTest, lists_of_lists_are_read_to_a_depth_of_four) {
 }
 
 TEST_F(GgufFileTest, a_missing_file_is_io) {
-  EXPECT_EQ(error_of([&] { GgufFile::open(folder_.path() / "absent.gguf"); }).kind(), ErrorKind::kIo);
+  EXPECT_EQ(error_of([&] { GgufFile::open(folder_.path() / "absent.gguf"); }).kind(),
+            ErrorKind::kIo);
 }
 
 }  // namespace

@@ -36,9 +36,15 @@ class GgufBuilder {
     ++num_pairs_;
     return *this;
   }
-  GgufBuilder& text(std::string_view key, std::string_view value) { return pair(key, GgufType::kString, gguf_string(value)); }
-  GgufBuilder& u32(std::string_view key, uint32_t value) { return pair(key, GgufType::kUInt32, little_endian(value)); }
-  GgufBuilder& f32(std::string_view key, float value) { return pair(key, GgufType::kFloat32, little_endian(value)); }
+  GgufBuilder& text(std::string_view key, std::string_view value) {
+    return pair(key, GgufType::kString, gguf_string(value));
+  }
+  GgufBuilder& u32(std::string_view key, uint32_t value) {
+    return pair(key, GgufType::kUInt32, little_endian(value));
+  }
+  GgufBuilder& f32(std::string_view key, float value) {
+    return pair(key, GgufType::kFloat32, little_endian(value));
+  }
   GgufBuilder& boolean(std::string_view key, bool value) {
     return pair(key, GgufType::kBool, std::string(1, static_cast<char>(value)));
   }
@@ -57,13 +63,16 @@ class GgufBuilder {
     for (const float value : values) bytes += little_endian(value);
     return list(key, GgufType::kFloat32, values.size(), bytes);
   }
-  GgufBuilder& list(std::string_view key, GgufType element, uint64_t count, std::string_view bytes) {
-    return pair(key, GgufType::kArray,
-                little_endian(static_cast<uint32_t>(element)) + little_endian(count) + std::string(bytes));
+  GgufBuilder& list(std::string_view key, GgufType element, uint64_t count,
+                    std::string_view bytes) {
+    return pair(
+        key, GgufType::kArray,
+        little_endian(static_cast<uint32_t>(element)) + little_endian(count) + std::string(bytes));
   }
 
   /// `dimensions` in the file's order: fastest first.
-  GgufBuilder& tensor(std::string_view name, const std::vector<uint64_t>& dimensions, GgmlType type, std::string_view bytes) {
+  GgufBuilder& tensor(std::string_view name, const std::vector<uint64_t>& dimensions, GgmlType type,
+                      std::string_view bytes) {
     data_.resize((data_.size() + 31) / 32 * 32);
     tensors_ += gguf_string(name) + little_endian(static_cast<uint32_t>(dimensions.size()));
     for (const uint64_t dimension : dimensions) tensors_ += little_endian(dimension);
@@ -80,7 +89,8 @@ class GgufBuilder {
   }
 
   std::string build() const {
-    std::string file = "GGUF" + little_endian(version) + little_endian(num_tensors_) + little_endian(num_pairs_);
+    std::string file =
+        "GGUF" + little_endian(version) + little_endian(num_tensors_) + little_endian(num_pairs_);
     file += pairs_ + tensors_;
     if (!data_.empty()) file.resize((file.size() + 31) / 32 * 32);
     return file + data_;
@@ -96,7 +106,9 @@ class GgufBuilder {
 
 class GgufTest : public testing::Test {
  protected:
-  GgufFile open(std::string_view bytes) const { return GgufFile::open(folder_.write("model.gguf", bytes)); }
+  GgufFile open(std::string_view bytes) const {
+    return GgufFile::open(folder_.write("model.gguf", bytes));
+  }
   GgufFile open(const GgufBuilder& builder) const { return open(builder.build()); }
 
   TestFolder folder_;

@@ -1,4 +1,5 @@
-// The text is written directly: with 150,000 tokens and as many merges, a JSON library would take seconds.
+// The text is written directly: with 150,000 tokens and as many merges, a JSON library would take
+// seconds.
 #include "checkpoint/gguf_tokenizer.h"
 
 #include <algorithm>
@@ -21,10 +22,11 @@ namespace {
 constexpr int64_t kControl = 3;
 constexpr int64_t kUserDefined = 4;
 
-constexpr size_t kMaxTokenBytes = 1024;  // real ones have up to some hundred; cutting a token is quadratic in it
+constexpr size_t kMaxTokenBytes =
+    1024;  // real ones have up to some hundred; cutting a token is quadratic in it
 
-// Splits, before bytes become letters. All but GPT-2's (which ByteLevel has built in) are spelled out.
-// Sources: gguf_tokenizer_mapping.py (5.23) and the models' own tokenizer.json.
+// Splits, before bytes become letters. All but GPT-2's (which ByteLevel has built in) are spelled
+// out. Sources: gguf_tokenizer_mapping.py (5.23) and the models' own tokenizer.json.
 constexpr std::string_view kLlama3Split =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kQwen2Split =
@@ -54,10 +56,26 @@ constexpr std::array<PreTokenizer, 14> kPreTokenizers = {{
     {.name = "starcoder", .split = Split::kDigitsThenGpt2},
     {.name = "refact", .split = Split::kDigitsThenGpt2},
     {.name = "codeshell", .split = Split::kDigitsThenGpt2},
-    {.name = "llama-bpe", .split = Split::kRegex, .regex = kLlama3Split, .ignore_merges = true, .add_bos = true},
-    {.name = "llama3", .split = Split::kRegex, .regex = kLlama3Split, .ignore_merges = true, .add_bos = true},
-    {.name = "llama-v3", .split = Split::kRegex, .regex = kLlama3Split, .ignore_merges = true, .add_bos = true},
-    {.name = "falcon3", .split = Split::kRegex, .regex = kLlama3Split, .ignore_merges = true, .add_bos = true},
+    {.name = "llama-bpe",
+     .split = Split::kRegex,
+     .regex = kLlama3Split,
+     .ignore_merges = true,
+     .add_bos = true},
+    {.name = "llama3",
+     .split = Split::kRegex,
+     .regex = kLlama3Split,
+     .ignore_merges = true,
+     .add_bos = true},
+    {.name = "llama-v3",
+     .split = Split::kRegex,
+     .regex = kLlama3Split,
+     .ignore_merges = true,
+     .add_bos = true},
+    {.name = "falcon3",
+     .split = Split::kRegex,
+     .regex = kLlama3Split,
+     .ignore_merges = true,
+     .add_bos = true},
     {.name = "tekken", .split = Split::kRegex, .regex = kTekkenSplit, .ignore_merges = true},
     {.name = "qwen2", .split = Split::kRegex, .regex = kQwen2Split, .nfc = true},
     {.name = "deepseek-r1-qwen", .split = Split::kRegex, .regex = kQwen2Split},
@@ -71,7 +89,8 @@ const PreTokenizer& pre_tokenizer(const GgufFile& gguf) {
     known.emplace_back(row.name);
   }
   fail(ErrorKind::kUnsupported,
-       "[gguf] '{}': the tokenizer splits text as '{}' does (tokenizer.ggml.pre), which is not known here; known are {}. "
+       "[gguf] '{}': the tokenizer splits text as '{}' does (tokenizer.ggml.pre), which is not "
+       "known here; known are {}. "
        "Put the model's own tokenizer.json beside the export",
        gguf.label(), name, listed(known));
 }
@@ -83,13 +102,14 @@ size_t code_point_bytes(std::string_view text) {
   if (lead < 0x80) return 1;
   const size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
   if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return 0;
-  for (size_t i = 1; i < size; ++i) {
+  // Overlong forms, surrogates and what lies past the last code point show in the second byte.
+  const unsigned char least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+  const unsigned char most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < least || byte(1) > most) return 0;
+  for (size_t i = 2; i < size; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-  const bool surrogate = lead == 0xed && byte(1) >= 0xa0;
-  const bool too_large = lead == 0xf4 && byte(1) >= 0x90;
-  return overlong || surrogate || too_large ? 0 : size;
+  return size;
 }
 
 /// JSON text that only grows at its end.
@@ -112,8 +132,8 @@ class Writer {
       if ((i = plain) == text.size()) break;
       const size_t size = code_point_bytes(text.substr(i));
       if (size == 0) {
-        fail(ErrorKind::kCorrupt, "[gguf] '{}': a token has a byte {:#04x} that is not UTF-8", gguf_.label(),
-             static_cast<unsigned char>(text[i]));
+        fail(ErrorKind::kCorrupt, "[gguf] '{}': a token has a byte {:#04x} that is not UTF-8",
+             gguf_.label(), static_cast<unsigned char>(text[i]));
       }
       if (size == 1) {
         character(text[i]);
@@ -182,7 +202,8 @@ struct Vocabulary : Tokens {
 std::optional<int64_t> token_id(const GgufFile& gguf, std::string_view name, size_t num_tokens) {
   const auto id = gguf.find_integer(fmt::format("tokenizer.ggml.{}_token_id", name));
   if (id && (*id < 0 || static_cast<size_t>(*id) >= num_tokens)) {
-    fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata 'tokenizer.ggml.{}_token_id' is {}, but there are {} tokens",
+    fail(ErrorKind::kCorrupt,
+         "[gguf] '{}': metadata 'tokenizer.ggml.{}_token_id' is {}, but there are {} tokens",
          gguf.label(), name, *id, num_tokens);
   }
   return id;
@@ -190,15 +211,16 @@ std::optional<int64_t> token_id(const GgufFile& gguf, std::string_view name, siz
 
 void check_length(const GgufFile& gguf, std::string_view key, size_t length, size_t num_tokens) {
   if (length == num_tokens) return;
-  fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata '{}' has {} elements for {} tokens", gguf.label(), key, length,
-       num_tokens);
+  fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata '{}' has {} elements for {} tokens",
+       gguf.label(), key, length, num_tokens);
 }
 
 Tokens read_tokens(const GgufFile& gguf) {
   const std::string_view model = gguf.find_text("tokenizer.ggml.model").value_or("");
   if (model != "gpt2" && model != "llama") {
     fail(ErrorKind::kUnsupported,
-         "[gguf] '{}': the tokenizer is of the kind '{}' (tokenizer.ggml.model); 'gpt2' and 'llama' can be read. Put the "
+         "[gguf] '{}': the tokenizer is of the kind '{}' (tokenizer.ggml.model); 'gpt2' and "
+         "'llama' can be read. Put the "
          "model's own tokenizer.json beside the export",
          gguf.label(), model);
   }
@@ -206,27 +228,32 @@ Tokens read_tokens(const GgufFile& gguf) {
   tokens.byte_level = model == "gpt2";
   tokens.texts = gguf.texts("tokenizer.ggml.tokens");
   const size_t count = tokens.texts.size();
-  if (count == 0) fail(ErrorKind::kCorrupt, "[gguf] '{}': the tokenizer has no tokens", gguf.label());
+  if (count == 0)
+    fail(ErrorKind::kCorrupt, "[gguf] '{}': the tokenizer has no tokens", gguf.label());
   tokens.named = {.bos = token_id(gguf, "bos", count),
                   .eos = token_id(gguf, "eos", count),
                   .unknown = token_id(gguf, "unknown", count),
                   .padding = token_id(gguf, "padding", count)};
-  // A "llama" vocabulary that does not say otherwise gets a BOS, as llama.cpp and Transformers have it.
+  // A "llama" vocabulary that does not say otherwise gets a BOS, as llama.cpp and Transformers have
+  // it.
   const bool bos_by_default = tokens.byte_level ? pre_tokenizer(gguf).add_bos : true;
-  tokens.add_bos = tokens.named.bos && gguf.find_boolean("tokenizer.ggml.add_bos_token").value_or(bos_by_default);
-  tokens.add_eos = tokens.named.eos && gguf.find_boolean("tokenizer.ggml.add_eos_token").value_or(false);
+  tokens.add_bos = tokens.named.bos &&
+                   gguf.find_boolean("tokenizer.ggml.add_bos_token").value_or(bos_by_default);
+  tokens.add_eos =
+      tokens.named.eos && gguf.find_boolean("tokenizer.ggml.add_eos_token").value_or(false);
   return tokens;
 }
 
 Vocabulary read_vocabulary(const GgufFile& gguf) {
   Vocabulary v{read_tokens(gguf), gguf.integers("tokenizer.ggml.token_type"), {}, {}};
-  if (!v.types.empty()) check_length(gguf, "tokenizer.ggml.token_type", v.types.size(), v.texts.size());
+  if (!v.types.empty())
+    check_length(gguf, "tokenizer.ggml.token_type", v.types.size(), v.texts.size());
   v.hidden.resize(v.texts.size());
   v.id_of.reserve(v.texts.size());
   for (size_t i = 0; i < v.texts.size(); ++i) {
     if (v.texts[i].size() > kMaxTokenBytes) {
-      fail(ErrorKind::kCorrupt, "[gguf] '{}': token {} has {} bytes, expected at most {}", gguf.label(), i,
-           v.texts[i].size(), kMaxTokenBytes);
+      fail(ErrorKind::kCorrupt, "[gguf] '{}': token {} has {} bytes, expected at most {}",
+           gguf.label(), i, v.texts[i].size(), kMaxTokenBytes);
     }
     const auto [place, fresh] = v.id_of.try_emplace(v.texts[i], static_cast<int64_t>(i));
     if (fresh) continue;
@@ -245,11 +272,13 @@ std::vector<Merge> given_merges(const GgufFile& gguf, const Vocabulary& v) {
   std::string joined;
   for (const std::string_view line : lines) {
     const size_t space = line.find(' ');
-    const Merge merge{line.substr(0, space), space == std::string_view::npos ? "" : line.substr(space + 1)};
+    const Merge merge{line.substr(0, space),
+                      space == std::string_view::npos ? "" : line.substr(space + 1)};
     joined.assign(merge.left).append(merge.right);
-    if (!v.id_of.contains(merge.left) || !v.id_of.contains(merge.right) || !v.id_of.contains(joined)) {
-      fail(ErrorKind::kCorrupt, "[gguf] '{}': merge {} ('{}') is not two tokens that make a third", gguf.label(),
-           merges.size(), line);
+    if (!v.id_of.contains(merge.left) || !v.id_of.contains(merge.right) ||
+        !v.id_of.contains(joined)) {
+      fail(ErrorKind::kCorrupt, "[gguf] '{}': merge {} ('{}') is not two tokens that make a third",
+           gguf.label(), merges.size(), line);
     }
     merges.push_back(merge);
   }
@@ -259,14 +288,15 @@ std::vector<Merge> given_merges(const GgufFile& gguf, const Vocabulary& v) {
 struct ScoredMerge {
   Merge merge;
   double score;
-  size_t left_length;   // in code points
+  size_t left_length;  // in code points
   size_t right_length;
   int64_t left_id;
   int64_t right_id;
 };
 
 /// All ways to cut one token into two others, in order of their ids.
-std::vector<ScoredMerge> cuts(const GgufFile& gguf, const Vocabulary& v, std::string_view token, double score) {
+std::vector<ScoredMerge> cuts(const GgufFile& gguf, const Vocabulary& v, std::string_view token,
+                              double score) {
   std::vector<ScoredMerge> found;
   size_t num_points = 0;
   for (size_t i = 0; i < token.size(); ++num_points) {
@@ -280,7 +310,12 @@ std::vector<ScoredMerge> cuts(const GgufFile& gguf, const Vocabulary& v, std::st
     const auto left = v.id_of.find(token.substr(0, cut));
     const auto right = v.id_of.find(token.substr(cut));
     if (left == v.id_of.end() || right == v.id_of.end()) continue;
-    found.push_back({{token.substr(0, cut), token.substr(cut)}, score, point, num_points - point, left->second, right->second});
+    found.push_back({{token.substr(0, cut), token.substr(cut)},
+                     score,
+                     point,
+                     num_points - point,
+                     left->second,
+                     right->second});
   }
   std::stable_sort(found.begin(), found.end(), [](const ScoredMerge& a, const ScoredMerge& b) {
     return std::pair(a.left_id, a.right_id) < std::pair(b.left_id, b.right_id);
@@ -288,8 +323,9 @@ std::vector<ScoredMerge> cuts(const GgufFile& gguf, const Vocabulary& v, std::st
   return found;
 }
 
-/// SentencePiece takes the pair whose result scores best: as BPE that is the merges in order of their results' scores.
-/// Source: tokenization_utils_base.py generate_merges (5.23), its order among equals included.
+/// SentencePiece takes the pair whose result scores best: as BPE that is the merges in order of
+/// their results' scores. Source: tokenization_utils_base.py generate_merges (5.23), its order
+/// among equals included.
 std::vector<Merge> merges_from_scores(const GgufFile& gguf, const Vocabulary& v) {
   const std::vector<double> scores = gguf.numbers("tokenizer.ggml.scores");
   check_length(gguf, "tokenizer.ggml.scores", scores.size(), v.texts.size());
@@ -300,13 +336,15 @@ std::vector<Merge> merges_from_scores(const GgufFile& gguf, const Vocabulary& v)
     if (!seen.insert(v.texts[i]).second) continue;
     const auto last = static_cast<size_t>(v.id_of.at(v.texts[i]));
     if (std::isnan(scores[last])) {
-      fail(ErrorKind::kCorrupt, "[gguf] '{}': the score of token {} is not a number", gguf.label(), last);
+      fail(ErrorKind::kCorrupt, "[gguf] '{}': the score of token {} is not a number", gguf.label(),
+           last);
     }
     const std::vector<ScoredMerge> found = cuts(gguf, v, v.texts[i], scores[last]);
     all.insert(all.end(), found.begin(), found.end());
   }
   std::stable_sort(all.begin(), all.end(), [](const ScoredMerge& a, const ScoredMerge& b) {
-    return std::tuple(a.score, a.left_length, a.right_length) > std::tuple(b.score, b.left_length, b.right_length);
+    return std::tuple(a.score, a.left_length, a.right_length) >
+           std::tuple(b.score, b.left_length, b.right_length);
   });
   std::vector<Merge> merges;
   merges.reserve(all.size());
@@ -323,8 +361,8 @@ void write_added_tokens(Writer& out, const Vocabulary& v) {
   for (size_t i = 0; i < v.texts.size(); ++i) {
     const auto id = static_cast<int64_t>(i);
     const int64_t type = v.types.empty() ? 0 : v.types[i];
-    const bool special =
-        type == kControl || named.bos == id || named.eos == id || named.unknown == id || named.padding == id;
+    const bool special = type == kControl || named.bos == id || named.eos == id ||
+                         named.unknown == id || named.padding == id;
     if ((!special && type != kUserDefined) || v.texts[i].empty() || v.hidden[i]) continue;
     out.comma(first).raw("\n").raw(R"({"id":)").number(id).raw(R"(,"content":)").string(v.texts[i]);
     out.raw(R"(,"single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":)");
@@ -336,7 +374,8 @@ void write_added_tokens(Writer& out, const Vocabulary& v) {
 
 void write_pre_tokenizer(Writer& out, const PreTokenizer& pre) {
   const auto byte_level = [&out](bool use_regex) {
-    out.raw(R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":)").boolean(use_regex);
+    out.raw(R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":)")
+        .boolean(use_regex);
     out.raw("}");
   };
   out.raw(R"("normalizer":)").raw(pre.nfc ? R"({"type":"NFC"})" : "null").raw(",\n");
@@ -348,7 +387,8 @@ void write_pre_tokenizer(Writer& out, const PreTokenizer& pre) {
     byte_level(true);
     out.raw("]}");
   } else {
-    out.raw(R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":)").string(pre.regex);
+    out.raw(R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":)")
+        .string(pre.regex);
     out.raw(R"(},"behavior":"Isolated","invert":false},)");
     byte_level(false);
     out.raw("]}");
@@ -364,7 +404,11 @@ void write_metaspace(Writer& out, bool add_prefix_space) {
 
 void write_template(Writer& out, const Tokens& v) {
   const auto special = [&](int64_t id, std::string_view type_id) {
-    out.raw(R"({"SpecialToken":{"id":)").string(*v.text(id)).raw(R"(,"type_id":)").raw(type_id).raw("}}");
+    out.raw(R"({"SpecialToken":{"id":)")
+        .string(*v.text(id))
+        .raw(R"(,"type_id":)")
+        .raw(type_id)
+        .raw("}}");
   };
   const auto sequence = [&](std::string_view name, std::string_view type_id) {
     if (v.add_bos) special(*v.named.bos, type_id), out.raw(",");
@@ -372,7 +416,12 @@ void write_template(Writer& out, const Tokens& v) {
     if (v.add_eos) out.raw(","), special(*v.named.eos, type_id);
   };
   const auto used = [&](int64_t id) {
-    out.string(*v.text(id)).raw(R"(:{"id":)").string(*v.text(id)).raw(R"(,"ids":[)").number(id).raw(R"(],"tokens":[)");
+    out.string(*v.text(id))
+        .raw(R"(:{"id":)")
+        .string(*v.text(id))
+        .raw(R"(,"ids":[)")
+        .number(id)
+        .raw(R"(],"tokens":[)");
     out.string(*v.text(id)).raw("]}");
   };
   out.raw(R"("post_processor":{"type":"TemplateProcessing","single":[)");
@@ -383,15 +432,18 @@ void write_template(Writer& out, const Tokens& v) {
   sequence("B", "1");
   out.raw(R"(],"special_tokens":{)");
   if (v.add_bos) used(*v.named.bos);
-  if (v.add_eos && !(v.add_bos && v.named.bos == v.named.eos)) out.comma(!v.add_bos), used(*v.named.eos);
+  if (v.add_eos && !(v.add_bos && v.named.bos == v.named.eos))
+    out.comma(!v.add_bos), used(*v.named.eos);
   out.raw("}},\n");
 }
 
 void write_decoder(Writer& out, bool byte_level, bool add_prefix_space) {
   if (byte_level) {
-    out.raw(R"("decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},)");
+    out.raw(
+        R"("decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},)");
   } else {
-    out.raw(R"("decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},"content":" "},)");
+    out.raw(
+        R"("decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"\u2581"},"content":" "},)");
     out.raw(R"({"type":"ByteFallback"},{"type":"Fuse"})");
     if (add_prefix_space) out.raw(R"(,{"type":"Strip","content":" ","start":1,"stop":0})");
     out.raw("]},");
@@ -399,10 +451,15 @@ void write_decoder(Writer& out, bool byte_level, bool add_prefix_space) {
   out.raw("\n");
 }
 
-void write_model(Writer& out, const Vocabulary& v, const std::vector<Merge>& merges, bool ignore_merges) {
+void write_model(Writer& out, const Vocabulary& v, const std::vector<Merge>& merges,
+                 bool ignore_merges) {
   out.raw(R"("model":{"type":"BPE","dropout":null,"unk_token":null,)");
-  out.raw(R"("continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":)").boolean(!v.byte_level);
-  out.raw(R"(,"byte_fallback":)").boolean(!v.byte_level).raw(R"(,"ignore_merges":)").boolean(ignore_merges);
+  out.raw(R"("continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":)")
+      .boolean(!v.byte_level);
+  out.raw(R"(,"byte_fallback":)")
+      .boolean(!v.byte_level)
+      .raw(R"(,"ignore_merges":)")
+      .boolean(ignore_merges);
   out.raw(",\n").raw(R"("vocab":{)");
   bool first = true;
   for (size_t i = 0; i < v.texts.size(); ++i) {

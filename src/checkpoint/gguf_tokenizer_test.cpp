@@ -16,7 +16,9 @@ using testing::HasSubstr;
 
 class GgufTokenizerTest : public GgufTest {
  protected:
-  Json json_of(const GgufBuilder& builder) const { return parse_json("test", "tokenizer.json", gguf_tokenizer_json(open(builder))); }
+  Json json_of(const GgufBuilder& builder) const {
+    return parse_json("test", "tokenizer.json", gguf_tokenizer_json(open(builder)));
+  }
   Json config_of(const GgufBuilder& builder) const {
     return parse_json("test", "tokenizer_config.json", gguf_tokenizer_config_json(open(builder)));
   }
@@ -29,9 +31,12 @@ class GgufTokenizerTest : public GgufTest {
 
 GgufBuilder byte_level(const std::string& pre = "gpt-2") {
   GgufBuilder builder;
-  builder.text("general.architecture", "llama").text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.pre", pre);
+  builder.text("general.architecture", "llama")
+      .text("tokenizer.ggml.model", "gpt2")
+      .text("tokenizer.ggml.pre", pre);
   builder.texts("tokenizer.ggml.tokens", {"<s>", "a", "b", "ab", "<think>", "\"\\\n", "\xC4\xA0"});
-  builder.i32s("tokenizer.ggml.token_type", {3, 1, 1, 1, 4, 1, 1}).texts("tokenizer.ggml.merges", {"a b"});
+  builder.i32s("tokenizer.ggml.token_type", {3, 1, 1, 1, 4, 1, 1})
+      .texts("tokenizer.ggml.merges", {"a b"});
   return builder;
 }
 
@@ -63,38 +68,52 @@ TEST_F(GgufTokenizerTest, each_pre_has_its_split) {
   EXPECT_EQ(json_of(byte_level("smollm"))["pre_tokenizer"]["pretokenizers"][0]["type"], "Digits");
   EXPECT_EQ(json_of(byte_level("qwen2"))["normalizer"]["type"], "NFC");
   EXPECT_EQ(json_of(byte_level("llama-bpe"))["model"]["ignore_merges"], true);
-  const Json split = json_of(byte_level("llama-bpe"))["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"];
+  const Json split =
+      json_of(byte_level("llama-bpe"))["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"];
   EXPECT_THAT(split.get<std::string>(), HasSubstr(R"(|\p{N}{1,3}|)"));
 }
 
 TEST_F(GgufTokenizerTest, unknown_pre_and_model_are_refused_by_name) {
   expect_error(ErrorKind::kUnsupported, byte_level("superbpe"), "'superbpe'");
-  expect_error(ErrorKind::kUnsupported, GgufBuilder().text("tokenizer.ggml.model", "rwkv"), "'rwkv'");
+  expect_error(ErrorKind::kUnsupported, GgufBuilder().text("tokenizer.ggml.model", "rwkv"),
+               "'rwkv'");
 }
 
 TEST_F(GgufTokenizerTest, template_adds_what_the_flags_say) {
   const auto single = [&](const GgufBuilder& builder) {
     std::vector<std::string> parts;
     const Json json = json_of(builder);
-    for (const Json& part : json["post_processor"]["single"]) parts.push_back(part.begin()->at("id"));
+    for (const Json& part : json["post_processor"]["single"])
+      parts.push_back(part.begin()->at("id"));
     return parts;
   };
   const auto with_ids = [](const std::string& pre) {
-    return byte_level(pre).u32("tokenizer.ggml.bos_token_id", 0).u32("tokenizer.ggml.eos_token_id", 4);
+    return byte_level(pre)
+        .u32("tokenizer.ggml.bos_token_id", 0)
+        .u32("tokenizer.ggml.eos_token_id", 4);
   };
   EXPECT_THAT(single(with_ids("gpt-2")), ElementsAre("A"));
   EXPECT_THAT(single(with_ids("llama-bpe")), ElementsAre("<s>", "A"));
-  EXPECT_THAT(single(with_ids("llama-bpe").boolean("tokenizer.ggml.add_bos_token", false)), ElementsAre("A"));
-  EXPECT_THAT(single(with_ids("gpt-2").boolean("tokenizer.ggml.add_eos_token", true)), ElementsAre("A", "<think>"));
-  EXPECT_THAT(single(byte_level().boolean("tokenizer.ggml.add_bos_token", true)), ElementsAre("A"));  // which one?
-  EXPECT_THAT(single(scored({"<s>", "a"}, {0, 0}).u32("tokenizer.ggml.bos_token_id", 0)), ElementsAre("<s>", "A"));
+  EXPECT_THAT(single(with_ids("llama-bpe").boolean("tokenizer.ggml.add_bos_token", false)),
+              ElementsAre("A"));
+  EXPECT_THAT(single(with_ids("gpt-2").boolean("tokenizer.ggml.add_eos_token", true)),
+              ElementsAre("A", "<think>"));
+  EXPECT_THAT(single(byte_level().boolean("tokenizer.ggml.add_bos_token", true)),
+              ElementsAre("A"));  // which one?
+  EXPECT_THAT(single(scored({"<s>", "a"}, {0, 0}).u32("tokenizer.ggml.bos_token_id", 0)),
+              ElementsAre("<s>", "A"));
 }
 
 TEST_F(GgufTokenizerTest, merges_follow_from_scores) {
   // Best score first; of equal ones the longer left part, then the longer right part.
-  const Json json = json_of(scored({"a", "b", "ab", "bb", "abb", "\xE2\x96\x81", "\xE2\x96\x81" "a"}, {-9, -9, -2, -1, -3, -9, -2}));
-  EXPECT_EQ(json["model"]["merges"],
-            Json::parse("[[\"b\",\"b\"],[\"a\",\"b\"],[\"\xE2\x96\x81\",\"a\"],[\"ab\",\"b\"],[\"a\",\"bb\"]]"));
+  const Json json = json_of(scored({"a", "b", "ab", "bb", "abb", "\xE2\x96\x81",
+                                    "\xE2\x96\x81"
+                                    "a"},
+                                   {-9, -9, -2, -1, -3, -9, -2}));
+  EXPECT_EQ(
+      json["model"]["merges"],
+      Json::parse(
+          "[[\"b\",\"b\"],[\"a\",\"b\"],[\"\xE2\x96\x81\",\"a\"],[\"ab\",\"b\"],[\"a\",\"bb\"]]"));
   EXPECT_EQ(json["model"]["byte_fallback"], true);
   EXPECT_EQ(json["pre_tokenizer"]["prepend_scheme"], "first");
 }
@@ -105,22 +124,29 @@ TEST_F(GgufTokenizerTest, of_equal_tokens_the_last_has_the_id) {
 }
 
 TEST_F(GgufTokenizerTest, broken_lists_are_corrupt) {
-  expect_error(ErrorKind::kCorrupt, byte_level().u32("tokenizer.ggml.bos_token_id", 7), "bos_token_id' is 7");
+  expect_error(ErrorKind::kCorrupt, byte_level().u32("tokenizer.ggml.bos_token_id", 7),
+               "bos_token_id' is 7");
   expect_error(ErrorKind::kCorrupt, scored({"a", "b"}, {0}), "has 1 elements for 2 tokens");
-  expect_error(ErrorKind::kCorrupt, scored({"a"}, {0}).i32s("tokenizer.ggml.token_type", {1, 1}), "has 2 elements for 1 tokens");
+  expect_error(ErrorKind::kCorrupt, scored({"a"}, {0}).i32s("tokenizer.ggml.token_type", {1, 1}),
+               "has 2 elements for 1 tokens");
   expect_error(ErrorKind::kCorrupt, scored({}, {}), "has no tokens");
   expect_error(ErrorKind::kCorrupt, scored({"a"}, {std::nanf("")}), "score of token 0");
-  expect_error(ErrorKind::kCorrupt, scored({std::string(1025, 'a')}, {0}), "token 0 has 1025 bytes");
+  expect_error(ErrorKind::kCorrupt, scored({std::string(1025, 'a')}, {0}),
+               "token 0 has 1025 bytes");
   for (const char* merge : {"b a", "a", "", "a c", " ab"}) {
-    expect_error(ErrorKind::kCorrupt, scored({"a", "b", "ab"}, {0, 0, 0}).texts("tokenizer.ggml.merges", {merge}), "merge 0");
+    expect_error(ErrorKind::kCorrupt,
+                 scored({"a", "b", "ab"}, {0, 0, 0}).texts("tokenizer.ggml.merges", {merge}),
+                 "merge 0");
   }
 }
 
 TEST_F(GgufTokenizerTest, invalid_utf8_is_corrupt) {
-  for (const char* text : {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe0\x80\x80", "a\x80", "\xf0\x9f\x98"}) {
+  for (const char* text : {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                           "\xe0\x80\x80", "a\x80", "\xf0\x9f\x98"}) {
     expect_error(ErrorKind::kCorrupt, scored({text}, {0}), "UTF-8");
   }
-  for (const char* text : {"\xc3\xa9", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf", "\xe0\xa0\x80", "\xf0\x9f\x98\x80"}) {
+  for (const char* text :
+       {"\xc3\xa9", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf", "\xe0\xa0\x80", "\xf0\x9f\x98\x80"}) {
     EXPECT_EQ(json_of(scored({text}, {0}))["model"]["vocab"][text], 0);
   }
 }

@@ -143,6 +143,7 @@ class Opener {
 
   void require_no_holes() const {
     std::vector<const SafetensorsEntry*> sorted;
+    sorted.reserve(header_.entries.size());
     for (const SafetensorsEntry& entry : header_.entries) sorted.push_back(&entry);
     std::ranges::sort(sorted, {}, [](const SafetensorsEntry* e) {
       return std::pair(e->data_offsets[0], e->data_offsets[1]);
@@ -215,7 +216,7 @@ std::string header_text(const std::vector<const NamedTensors::value_type*>& orde
                         fmt::join(tensor.shape(), ","), offset, end);
     offset = end;
   }
-  text += "}";
+  text += '}';
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
   return text;
 }
@@ -234,10 +235,10 @@ std::map<std::string, TensorSourcePtr> open_sharded_safetensors(
   for (const auto& [shard, names] : shards) {
     SafetensorsFile file = open_safetensors(index.parent_path() / shard);
     for (const std::string& name : names) {
-      if (!file.tensors.contains(name)) absent.push_back(name + " in " + shard);
+      if (!file.tensors.contains(name)) absent.push_back(fmt::format("{} in {}", name, shard));
     }
     for (auto& [name, source] : file.tensors) {
-      if (!names.contains(name)) unlisted.push_back(name + " in " + shard);
+      if (!names.contains(name)) unlisted.push_back(fmt::format("{} in {}", name, shard));
       tensors.emplace(name, std::move(source));
     }
   }

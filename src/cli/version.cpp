@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "formats/onnx/ort_library.h"
+#include "tranship/version.h"
 
 namespace tranship::cli {
 namespace {

@@ -1,5 +1,7 @@
 #include "generation/generation_config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>

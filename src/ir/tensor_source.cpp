@@ -10,8 +10,8 @@
 namespace tranship {
 namespace {
 
-constexpr int64_t kCastBlockElements = 1 << 16;
-constexpr size_t kTransposeBufferBytes = 1u << 20;
+constexpr int64_t kCastBlockElements = 65536;
+constexpr size_t kTransposeBufferBytes = 1024 * 1024;
 constexpr size_t kTransposeTile =
     32;  // 32 x 32 elements of 8 bytes: both sides stay in the first cache
 

@@ -1,5 +1,6 @@
-// gguf_dump MODEL.gguf FOLDER: writes what tranship makes of a GGUF, for test_gguf.py to compare with what Transformers
-// makes of it: config.json, generation_config.json, the tokenizer's files, and model.safetensors.
+// gguf_dump MODEL.gguf FOLDER: writes what tranship makes of a GGUF, for test_gguf.py to compare
+// with what Transformers makes of it: config.json, generation_config.json, the tokenizer's files,
+// and model.safetensors.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -39,7 +40,8 @@ void write_tensors(const CheckpointData& data, const std::filesystem::path& path
 }
 
 void dump(const std::filesystem::path& model, const std::filesystem::path& folder) {
-  const Sink sink{.warning = [](std::string_view text) { fmt::print("{}\n", text); }, .progress = {}};
+  const Sink sink{.warning = [](std::string_view text) { fmt::print("{}\n", text); },
+                  .progress = {}};
   const CheckpointData data = open_gguf(model, sink);
   std::filesystem::create_directories(folder);
   write_text(folder / "config.json", data.config.to_json());

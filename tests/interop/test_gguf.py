@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -74,16 +75,16 @@ class GgufCase(unittest.TestCase):
         transformers.utils.logging.set_verbosity_error()
         transformers.utils.logging.disable_progress_bar()
         cls.dump_program = find_dump()
+        temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(temporary.cleanup)
+        cls.folder = pathlib.Path(temporary.name)
+        cls.model = cls.folder / "model.gguf"
+        cls.ours = cls.folder / "ours"
 
-    def setUp(self):
-        self.temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(self.temporary.cleanup)
-        self.folder = pathlib.Path(self.temporary.name)
-        self.model = self.folder / "model.gguf"
-        self.ours = self.folder / "ours"
-
-    def dump(self):
-        subprocess.run([self.dump_program, self.model, self.ours], check=True, capture_output=True)
+    @classmethod
+    def dump(cls):
+        shutil.rmtree(cls.ours, ignore_errors=True)
+        subprocess.run([cls.dump_program, cls.model, cls.ours], check=True, capture_output=True)
 
     def check_config(self):
         theirs = transformers.AutoConfig.from_pretrained(self.folder, gguf_file="model.gguf").to_dict()
@@ -183,10 +184,11 @@ class GgufTest(GgufCase):
 
 @unittest.skipUnless(os.path.isfile(os.environ.get("TRANSHIP_SMOLLM2", "")), "TRANSHIP_SMOLLM2 names no GGUF file")
 class SmolLm2Test(GgufCase):
-    def setUp(self):
-        super().setUp()
-        self.model.symlink_to(os.environ["TRANSHIP_SMOLLM2"])
-        self.dump()
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.model.symlink_to(os.environ["TRANSHIP_SMOLLM2"])
+        cls.dump()
 
     def test_configuration_and_every_weight_are_the_same(self):
         self.check_config()

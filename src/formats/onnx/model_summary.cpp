@@ -1,5 +1,6 @@
 #include "formats/onnx/model_summary.h"
 
+#include <charconv>
 #include <limits>
 
 #include "base/error.h"
@@ -36,6 +37,38 @@ void add_data_file(const TensorProto& tensor, ModelSummary& summary) {
   }
 }
 
+/// What an external tensor's entries say; 0 for a length that is not a number.
+void read_external(const TensorProto& tensor, WeightInfo& info) {
+  for (const auto& entry : tensor.external_data()) {
+    const std::string& value = entry.value();
+    if (entry.key() == "location") info.data_file = value;
+    if (entry.key() == "length") std::from_chars(value.data(), value.data() + value.size(), info.size_bytes);
+  }
+}
+
+/// Bytes of the elements that are in the file, in whichever field.
+uint64_t inline_bytes(const TensorProto& tensor, size_t element_bytes) {
+  if (!tensor.raw_data().empty()) return tensor.raw_data().size();
+  const auto count = [](int size) { return static_cast<uint64_t>(size); };
+  return 4 * count(tensor.float_data_size()) + 8 * count(tensor.double_data_size()) + 8 * count(tensor.int64_data_size()) +
+         element_bytes * (count(tensor.int32_data_size()) + count(tensor.uint64_data_size()));
+}
+
+WeightInfo read_weight(const TensorProto& tensor) {
+  const std::optional<DType> dtype = find_ort_dtype(tensor.data_type());
+  WeightInfo info{.name = tensor.name(),
+                  .dtype = dtype ? std::string(name(*dtype)) : fmt::format("element type {}", tensor.data_type()),
+                  .shape = {tensor.dims().begin(), tensor.dims().end()},
+                  .size_bytes = 0,
+                  .data_file = ""};
+  if (tensor.data_location() == TensorProto::EXTERNAL) {
+    read_external(tensor, info);
+  } else {
+    info.size_bytes = inline_bytes(tensor, dtype ? size_bytes(*dtype) : 1);
+  }
+  return info;
+}
+
 void count_nodes(const GraphProto& graph, ModelSummary& summary) {
   for (const auto& node : graph.node()) {
     ++summary.operators[node.domain().empty() ? node.op_type() : node.domain() + "." + node.op_type()];
@@ -46,7 +79,10 @@ void count_nodes(const GraphProto& graph, ModelSummary& summary) {
     }
   }
   summary.num_weights += static_cast<size_t>(graph.initializer_size());
-  for (const TensorProto& tensor : graph.initializer()) add_data_file(tensor, summary);
+  for (const TensorProto& tensor : graph.initializer()) {
+    add_data_file(tensor, summary);
+    summary.weights.push_back(read_weight(tensor));
+  }
 }
 
 ModelProto parse(const std::filesystem::path& path) {

@@ -1,4 +1,4 @@
-// What an .onnx file says about itself, its weights aside. Needs no runtime.
+// What an .onnx file says about itself; its weights are named, not read. Needs no runtime.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,15 @@
 
 namespace tranship::onnx {
 
+/// An initializer, of the main graph or of a sub-graph.
+struct WeightInfo {
+  std::string name;
+  std::string dtype;           // "f32"; "element type 8" for one without a DType
+  std::vector<int64_t> shape;  // as the file says it
+  uint64_t size_bytes = 0;     // where it lies
+  std::string data_file;       // empty: inside the .onnx
+};
+
 struct ModelSummary {
   int64_t ir_version = 0;
   std::string producer;                     // "tranship 0.1.0"
@@ -22,6 +31,7 @@ struct ModelSummary {
   std::map<std::string, size_t> operators;  // nodes by operator ("com.microsoft.Gelu"), sub-graphs included
   size_t num_nodes = 0;                     // of the main graph
   size_t num_weights = 0;
+  std::vector<WeightInfo> weights;          // in the file's order
   std::set<std::string> data_files;         // what weights outside of the file lie in, as the file says it
 };
 

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/sampling.json: what Transformers 5.23.0 makes of logits before it chooses a token.
+
+    python tools/make_sampling_goldens.py
+
+The processors and their order are those of generate(): model._get_logits_processor(). Each case has the logits of a
+step, the tokens so far, a generation configuration, and the scores after all processors (null: minus infinity), with
+the token that greedy decoding takes. "tokens" are what generate() itself makes of a tiny llama (hash_weights.py).
+"""
+
+import json
+import math
+import pathlib
+
+import numpy as np
+import torch
+import transformers
+from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+
+import hash_weights
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "sampling.json"
+VOCAB_SIZE = 61
+
+# name, configuration, ids of the prompt, new ids
+CASES = [
+    ("greedy", {}, [3, 1, 4], [1, 5]),
+    ("sampling with the defaults", {"do_sample": True}, [3, 1, 4], [1, 5]),
+    ("temperature", {"do_sample": True, "temperature": 0.7, "top_k": 0}, [3], []),
+    ("high temperature", {"do_sample": True, "temperature": 1.9, "top_k": 0}, [3], []),
+    ("top_k", {"do_sample": True, "top_k": 5}, [3], []),
+    ("top_k of one", {"do_sample": True, "top_k": 1}, [3], []),
+    ("top_k over the vocabulary", {"do_sample": True, "top_k": 1000}, [3], []),
+    ("top_p", {"do_sample": True, "top_k": 0, "top_p": 0.83}, [3], []),
+    ("top_p of nearly nothing", {"do_sample": True, "top_k": 0, "top_p": 0.01}, [3], []),
+    ("top_p of zero", {"do_sample": True, "top_k": 0, "top_p": 0.0}, [3], []),
+    ("top_p of nearly all", {"do_sample": True, "top_k": 0, "top_p": 0.999}, [3], []),
+    ("all three", {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.9}, [3], []),
+    ("repetition_penalty", {"repetition_penalty": 1.3}, [3, 1, 4, 1], [5, 9, 5]),
+    ("repetition_penalty under one", {"repetition_penalty": 0.8}, [3, 1, 4, 1], [5, 9, 5]),
+    ("repetition_penalty that changes the best", {"repetition_penalty": 40.0}, list(range(0, 60, 2)), [7]),
+    ("all at once", {"do_sample": True, "temperature": 1.4, "top_k": 30, "top_p": 0.7, "repetition_penalty": 1.2}, [8, 6, 7], [5, 3, 0, 9]),
+    ("min_new_tokens not reached", {"min_new_tokens": 3, "eos_token_id": [2, 40]}, [3], [1, 5]),
+    ("min_new_tokens reached", {"min_new_tokens": 2, "eos_token_id": [2, 40]}, [3], [1, 5]),
+    ("min_length not reached", {"min_length": 4, "eos_token_id": 17}, [3], [1, 5]),
+    ("eos forbidden, then sampled", {"do_sample": True, "min_new_tokens": 9, "eos_token_id": [2, 40], "top_k": 4, "top_p": 0.5}, [3], []),
+]
+
+
+def llama():
+    config = LlamaConfig(
+        vocab_size=VOCAB_SIZE,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=128,
+        bos_token_id=0,
+        eos_token_id=None,
+    )
+    config.architectures = ["LlamaForCausalLM"]
+    model = LlamaForCausalLM(config).eval()
+    hash_weights.fill(model)
+    model.generation_config = GenerationConfig()
+    return model
+
+
+def plain(value):
+    return json.loads(str(np.float32(value)))
+
+
+def logits_of(name, generator):
+    logits = torch.randn(VOCAB_SIZE, generator=generator) * 2.5
+    if "top_k" in name:  # equal ones at the border
+        logits[[10, 20, 30]] = logits.topk(5).values[-1]
+    if "eos" in name or "min_" in name:
+        logits[[2, 40, 17]] = 9.0
+    return logits
+
+
+def processed(model, name, given, prompt, new, generator):
+    logits = logits_of(name, generator)
+    config = GenerationConfig(**given)
+    config.update(**GenerationConfig._get_default_generation_params(), defaults_only=True)
+    model._prepare_special_tokens(config, device="cpu")
+    if config.min_new_tokens is not None:
+        config.min_length = config.min_new_tokens + len(prompt)
+    processors = model._get_logits_processor(config, input_ids_seq_length=len(prompt), device="cpu", model_kwargs={})
+    scores = processors(torch.tensor([prompt + new]), logits[None].clone())[0]
+    return {
+        "name": name,
+        "config": given,
+        "prompt": prompt,
+        "new": new,
+        "logits": [plain(value) for value in logits],
+        "scores": [None if value == -math.inf else plain(value) for value in scores],
+        "greedy": scores.argmax().item(),
+    }
+
+
+def generated(model):
+    """Greedy tokens of a left-padded batch and their gaps; some repeat, so a penalty shows too."""
+    prompts = [[5, 17, 3], [11], [7, 2, 9, 31, 8, 60, 1]]
+    longest = max(map(len, prompts))
+    ids = torch.tensor([[0] * (longest - len(row)) + row for row in prompts])
+    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in prompts])
+    for penalty in (1.0, 1.5):
+        result = model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            do_sample=False,
+            max_new_tokens=24,
+            repetition_penalty=penalty,
+            pad_token_id=0,
+            output_scores=True,
+            return_dict_in_generate=True,
+        )
+        best = torch.stack(result.scores, 1).topk(2, -1).values
+        yield {
+            "repetition_penalty": penalty,
+            "prompts": prompts,
+            "new_ids": result.sequences[:, longest:].tolist(),
+            "smallest_gap": plain((best[..., 0] - best[..., 1]).min()),
+        }
+
+
+def main():
+    model = llama()
+    generator = torch.Generator().manual_seed(7)
+    cases = [processed(model, *case, generator) for case in CASES]
+    ties = [[0.5, 2.0, -1.0, 2.0, 2.0], [-3.0, -3.0], [0.0, -0.0, 0.0]]
+    document = {
+        "transformers": transformers.__version__,
+        "torch": torch.__version__.split("+")[0],
+        "arg_max": [{"scores": row, "index": torch.tensor(row).argmax().item()} for row in ties],
+        "cases": cases,
+        "config": json.loads(model.config.to_json_string(use_diff=False)),
+        "tokens": list(generated(model)),
+    }
+    parts = []
+    for key, value in document.items():
+        if isinstance(value, list):
+            rows = ",\n".join("    " + json.dumps(row, separators=(",", ":")) for row in value)
+            parts.append(f'  "{key}": [\n{rows}\n  ]')
+        else:
+            parts.append(f'  "{key}": ' + json.dumps(value, separators=(",", ":")))
+    OUT.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    for run in document["tokens"]:
+        print(run["repetition_penalty"], run["new_ids"], run["smallest_gap"])
+
+
+if __name__ == "__main__":
+    main()
