@@ -5,7 +5,8 @@
 
 The processors and their order are those of generate(): model._get_logits_processor(). Each case has the logits of a
 step, the tokens so far, a generation configuration, and the scores after all processors (null: minus infinity), with
-the token that greedy decoding takes. "tokens" are what generate() itself makes of a tiny llama (hash_weights.py).
+the token that greedy decoding takes. "tokens" are what generate() itself makes of a tiny llama (hash_weights.py). "stops" says
+with how many new tokens a stop string ends a text, by the tokenizers of tests/cases/tokenizer.
 """
 
 import json
@@ -15,11 +16,12 @@ import pathlib
 import numpy as np
 import torch
 import transformers
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+from transformers import AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForCausalLM, StopStringCriteria
 
 import hash_weights
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "sampling.json"
+TESTS = pathlib.Path(__file__).resolve().parent.parent / "tests"
+OUT = TESTS / "golden" / "sampling.json"
 VOCAB_SIZE = 61
 
 # name, configuration, ids of the prompt, new ids
@@ -44,6 +46,27 @@ CASES = [
     ("min_new_tokens reached", {"min_new_tokens": 2, "eos_token_id": [2, 40]}, [3], [1, 5]),
     ("min_length not reached", {"min_length": 4, "eos_token_id": 17}, [3], [1, 5]),
     ("eos forbidden, then sampled", {"do_sample": True, "min_new_tokens": 9, "eos_token_id": [2, 40], "top_k": 4, "top_p": 0.5}, [3], []),
+]
+
+# tokenizer, prompt, text that follows, stop strings
+STOPS = [
+    ("bytelevel", "The quick", " brown fox jumps over the lazy dog", ["jumps"]),
+    ("bytelevel", "The quick", " brown fox jumps over the lazy dog", ["x ju"]),
+    ("bytelevel", "The quick", " brown fox jumps over the lazy dog", ["lazy", "over the", "absent"]),
+    ("bytelevel", "The quick", " brown fox jumps over the lazy dog", ["cat"]),
+    ("bytelevel", "The quick brown", " fox", ["brown"]),
+    ("bytelevel", "The quick brown", " fox", ["wn f"]),
+    ("bytelevel", "One\n", "\nTwo\n\nThree", ["\n\n"]),
+    ("bytelevel", "One", "Two<|im_end|>Three", ["<|im_end|>"]),
+    ("bytelevel", "One", "Two<|im_end|>Three", ["o<|im_end|>T"]),
+    ("bytelevel", "caf", "\u00e9 \u4eca\u65e5\u306f\u4e16\u754c\u3002 \U0001f600!", ["\u4e16\u754c"]),
+    ("bytelevel", "caf", "\u00e9 \u4eca\u65e5\u306f\u4e16\u754c\u3002 \U0001f600!", ["\U0001f600"]),
+    ("metaspace", "The quick", " brown fox jumps over the lazy dog", ["jumps"]),
+    ("metaspace", "The quick", " brown fox\njumps\n\nover the lazy dog", ["\n"]),
+    ("metaspace", "The quick", " brown fox\njumps\n\nover the lazy dog", ["\n\n"]),
+    ("metaspace", "The quick", " brown fox\njumps\n\nover the lazy dog", ["s\n\no"]),
+    ("metaspace", "The quick", " \u20ac brown \U0001f600 fox", ["\u20ac"]),
+    ("metaspace", "The quick", " \u20ac brown \U0001f600 fox", ["\U0001f600 f"]),
 ]
 
 
@@ -125,6 +148,23 @@ def generated(model):
         }
 
 
+def stopped():
+    for name, prompt, text, stops in STOPS:
+        tokenizer = AutoTokenizer.from_pretrained(TESTS / "cases" / "tokenizer" / name)
+        prompt_ids = tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        criterion = StopStringCriteria(tokenizer, stops)
+        ends = [criterion(torch.tensor([prompt_ids + ids[: i + 1]]), None).item() for i in range(len(ids))]
+        yield {
+            "tokenizer": name,
+            "prompt_ids": prompt_ids,
+            "ids": ids,
+            "stop_strings": stops,
+            "num_new": ends.index(True) + 1 if True in ends else None,
+            "text": tokenizer.decode(ids, skip_special_tokens=True),
+        }
+
+
 def main():
     model = llama()
     generator = torch.Generator().manual_seed(7)
@@ -137,6 +177,7 @@ def main():
         "cases": cases,
         "config": json.loads(model.config.to_json_string(use_diff=False)),
         "tokens": list(generated(model)),
+        "stops": list(stopped()),
     }
     parts = []
     for key, value in document.items():
@@ -148,6 +189,8 @@ def main():
     OUT.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     for run in document["tokens"]:
         print(run["repetition_penalty"], run["new_ids"], run["smallest_gap"])
+    for stop in document["stops"]:
+        print(stop["tokenizer"], stop["stop_strings"], stop["num_new"], "of", len(stop["ids"]))
 
 
 if __name__ == "__main__":

@@ -132,6 +132,12 @@ struct ArtifactFile {
   uint64_t size_bytes = 0;
 };
 
+/// Where an artifact is within a directory, and how it shall run.
+struct ArtifactSource {
+  std::string subfolder = {};
+  RunOptions run = {};
+};
+
 /// An export: its components, and what it takes to save and to run them. Cheap to copy.
 class ExportedModel {
  public:
@@ -155,13 +161,11 @@ class ExportedModel {
   /// Errors: io; those of reading the checkpoint's weights.
   void save_pretrained(const std::filesystem::path& directory, const Sink& sink = {}) const;
 
-  struct Source {
-    std::string subfolder = {};
-    RunOptions run = {};
-  };
+  using Source = ArtifactSource;
   /// Opens what save_pretrained (ours, or Transformers') wrote. Runtimes are opened at the first run.
   /// Errors: io without an export.json; corrupt if it is not one; unsupported for another format.
-  static ExportedModel from_pretrained(const std::filesystem::path& directory, const Source& source = {}, const Sink& sink = {});
+  static ExportedModel from_pretrained(const std::filesystem::path& directory, const Source& source, const Sink& sink = {});
+  static ExportedModel from_pretrained(const std::filesystem::path& directory) { return from_pretrained(directory, Source{}); }
   /// The directory it was loaded from; empty for a fresh export.
   const std::filesystem::path& directory() const;
 

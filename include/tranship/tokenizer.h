@@ -23,7 +23,8 @@ struct BatchOptions {
   /// Where padding goes; by default the tokenizer's own side. Text generation wants kLeft.
   std::optional<Side> padding_side = {};
   bool add_special_tokens = true;
-  /// At most so many ids a row, special ones included; longer texts lose ids at the tokenizer's truncation side.
+  /// At most so many ids a row, special ones included; longer texts lose ids at the tokenizer's
+  /// truncation side.
   std::optional<int64_t> max_length_tokens = {};
   /// What to pad with; by default the tokenizer's pad token.
   std::optional<int64_t> pad_id = {};
@@ -42,24 +43,26 @@ struct Encoding {
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant", "tool"
   std::string content;
-  /// A JSON object of further fields ("tool_calls", "reasoning_content"); it may replace "content" by a list of
-  /// parts, or by null, which is as if the field were not there. Empty: none.
+  /// A JSON object of further fields ("tool_calls", "reasoning_content"); it may replace "content"
+  /// by a list of parts, or by null, which is as if the field were not there. Empty: none.
   std::string fields_json = {};
 };
 
-/// A tokenizer.json with what the files around it say. Cheap to copy; may be used from several threads.
-/// Settings for truncation and padding inside tokenizer.json do not act: each call says what it wants.
-/// Errors of all readers: corrupt, with the file's name, for files that are not what they claim to be.
+/// A tokenizer.json with what the files around it say. Cheap to copy; may be used from several
+/// threads. Settings for truncation and padding inside tokenizer.json do not act: each call says
+/// what it wants. Errors of all readers: corrupt, with the file's name, for files that are not what
+/// they claim to be.
 class Tokenizer {
  public:
-  /// Reads tokenizer.json, and where they exist tokenizer_config.json, special_tokens_map.json, config.json,
-  /// chat_template.jinja, chat_templates/*.jinja and chat_template.json.
-  /// Errors: io if there is no tokenizer.json, or unsupported if only older files (vocab.txt, tokenizer.model) are
-  /// there: the message says how to make one.
+  /// Reads tokenizer.json, and where they exist tokenizer_config.json, special_tokens_map.json,
+  /// config.json, chat_template.jinja, chat_templates/*.jinja and chat_template.json. Errors: io if
+  /// there is no tokenizer.json, or unsupported if only older files (vocab.txt, tokenizer.model)
+  /// are there: the message says how to make one.
   static Tokenizer open(const std::filesystem::path& directory);
 
   /// From text. An empty `tokenizer_config_json` is as an absent file.
-  static Tokenizer from_json(std::string_view tokenizer_json, std::string_view tokenizer_config_json);
+  static Tokenizer from_json(std::string_view tokenizer_json,
+                             std::string_view tokenizer_config_json);
 
   /// A checkpoint's own: the files beside it, or those inside a GGUF.
   static Tokenizer of(const Checkpoint& checkpoint);
@@ -67,8 +70,8 @@ class Tokenizer {
   /// Errors: invalid_argument if `text` is not UTF-8.
   std::vector<int64_t> encode(std::string_view text, bool add_special_tokens = true) const;
 
-  /// Errors: invalid_argument if a text is not UTF-8, if max_length_tokens does not hold the special tokens, or if
-  /// the texts differ in length and there is nothing to pad with.
+  /// Errors: invalid_argument if a text is not UTF-8, if max_length_tokens does not hold the
+  /// special tokens, or if the texts differ in length and there is nothing to pad with.
   Encoding encode_batch(std::span<const std::string> texts, const BatchOptions& options = {}) const;
 
   /// Ids that the vocabulary does not have give no text, as in Transformers.
@@ -80,7 +83,8 @@ class Tokenizer {
   /// Tokens of the vocabulary and added ones.
   int64_t vocab_size() const;
 
-  /// What the model takes of what a tokenizer makes: "input_ids", "attention_mask", perhaps "token_type_ids".
+  /// What the model takes of what a tokenizer makes: "input_ids", "attention_mask", perhaps
+  /// "token_type_ids".
   const std::vector<std::string>& model_input_names() const;
   Side padding_side() const;
 
@@ -92,20 +96,23 @@ class Tokenizer {
   std::optional<int64_t> eos_token_id() const { return special_token_id("eos_token"); }
   std::optional<int64_t> pad_token_id() const { return special_token_id("pad_token"); }
   std::optional<int64_t> unk_token_id() const { return special_token_id("unk_token"); }
-  /// By the key of tokenizer_config.json: also "cls_token", "sep_token", "mask_token", and a model's own ("image_token").
+  /// By the key of tokenizer_config.json: also "cls_token", "sep_token", "mask_token", and a
+  /// model's own ("image_token").
   std::optional<std::string> special_token(std::string_view key) const;
   std::optional<int64_t> special_token_id(std::string_view key) const;
 
   bool has_chat_template() const;
 
-  /// Writes a conversation as the model was taught to read it. Encode the result without special tokens: the
-  /// template has them.
-  /// `tools_json`: a JSON array of tools; `variables_json`: a JSON object of further variables for the template
+  /// Writes a conversation as the model was taught to read it. Encode the result without special
+  /// tokens: the template has them. `tools_json`: a JSON array of tools; `variables_json`: a JSON
+  /// object of further variables for the template
   /// ("enable_thinking"). Empty: none.
-  /// Errors: invalid_argument if there is no template, no message, or if the template raises an error or cannot be
-  /// read: then with its message.
-  std::string apply_chat_template(std::span<const ChatMessage> messages, bool add_generation_prompt = true,
-                                  std::string_view tools_json = {}, std::string_view variables_json = {}) const;
+  /// Errors: invalid_argument if there is no template, no message, or if the template raises an
+  /// error or cannot be read: then with its message.
+  std::string apply_chat_template(std::span<const ChatMessage> messages,
+                                  bool add_generation_prompt = true,
+                                  std::string_view tools_json = {},
+                                  std::string_view variables_json = {}) const;
 
   const TokenizerData& data() const { return *data_; }
   explicit Tokenizer(std::shared_ptr<const TokenizerData> data) : data_(std::move(data)) {}
@@ -114,13 +121,14 @@ class Tokenizer {
   std::shared_ptr<const TokenizerData> data_;
 };
 
-/// Text from ids as they come. All that push() and flush() returned, put together, is decode() of all ids.
+/// Text from ids as they come. All that push() and flush() returned, put together, is decode() of
+/// all ids.
 class TokenStream {
  public:
   explicit TokenStream(Tokenizer tokenizer, bool skip_special_tokens = true);
 
-  /// Takes the next id; returns the text that no later id can change (often none: half a character).
-  /// Errors: as Tokenizer::decode.
+  /// Takes the next id; returns the text that no later id can change (often none: half a
+  /// character). Errors: as Tokenizer::decode.
   std::string push(int64_t id);
   /// The rest. The stream is then as new.
   std::string flush();
@@ -132,9 +140,9 @@ class TokenStream {
   Tokenizer tokenizer_;
   bool skip_special_tokens_;
   std::vector<int64_t> window_;  // the last ids: context, then those whose text is not settled
-  size_t context_ = 0;           // how many ids of the window were settled when it was last looked at
-  size_t emitted_ = 0;           // how many bytes of the window's text are out
-  std::string held_;             // decoded, but the clean-up of spaces may still change it
+  size_t context_ = 0;  // how many ids of the window were settled when it was last looked at
+  size_t emitted_ = 0;  // how many bytes of the window's text are out
+  std::string held_;    // decoded, but the clean-up of spaces may still change it
 };
 
 }  // namespace tranship

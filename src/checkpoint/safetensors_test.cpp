@@ -159,6 +159,27 @@ TEST_F(SafetensorsTest, file_cut_anywhere_is_corrupt) {
   }
 }
 
+TEST_F(SafetensorsTest, file_with_any_byte_of_its_head_changed_is_read_or_refused) {
+  std::string bytes = read_text(kCase);
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, bytes.data(), 8);
+  for (size_t i = 0; i < 8 + header_bytes; ++i) {
+    const char original = bytes[i];
+    for (const char changed : {'9', '\xff'}) {
+      bytes[i] = changed;
+      const auto path = folder_.write("x.safetensors", bytes);
+      try {
+        read_safetensors(path);  // the address sanitizer watches
+      } catch (const Error& error) {
+        ASSERT_NE(error.kind(), ErrorKind::kInternal) << "byte " << i << ": " << error.what();
+        ASSERT_NE(error.kind(), ErrorKind::kInvalidArgument)
+            << "byte " << i << ": " << error.what();
+      }
+    }
+    bytes[i] = original;
+  }
+}
+
 // The six malformed files of the field (shared/spec/cases.md).
 
 TEST_F(SafetensorsTest, shape_that_contradicts_its_offsets_is_corrupt) {

@@ -47,4 +47,17 @@ CLI::Option* add_list_option(CLI::App& app, const std::string& name, std::vector
   return add_repeated(app, name, values, type_name, description)->delimiter(',');
 }
 
+void add_runtime_options(CLI::App& app, RunOptions& options, std::string& library) {
+  const std::string group = "Runtime";
+  app.add_option("--device", options.device, "cpu (the default), cuda or cuda:N.")->type_name("DEVICE")->group(group);
+  app.add_option("--threads", options.threads, "Threads to compute with; by default one for each CPU that may be used.")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--ort-library", library,
+                 "ONNX Runtime's shared library, or its folder. By default TRANSHIP_ORT_LIBRARY, then the usual places "
+                 "(`tranship --version` says which).")
+      ->type_name("FILE")
+      ->group(group);
+}
+
 }  // namespace tranship::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "tranship/exporters.h"
 
 namespace CLI {
 class App;
@@ -52,5 +53,8 @@ CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<st
 /// An option that takes a list of values with commas between; it may be given several times.
 CLI::Option* add_list_option(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                              const std::string& type_name, const std::string& description);
+
+/// --device, --threads and --ort-library, of every command that runs a model.
+void add_runtime_options(CLI::App& app, RunOptions& options, std::string& library);
 
 }  // namespace tranship::cli

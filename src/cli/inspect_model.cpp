@@ -103,9 +103,10 @@ tasks::TaskProgram build_model(const OpenedModel& model, const ModelChoice& choi
   const CheckpointData& data = model.checkpoint.data();
   OnnxConfig config;
   config.architecture = choice.architecture;
-  const tasks::TaskOptions options{.dtype = dtype_of(data),
-                                   .architecture = choice.architecture,
-                                   .graph_inputs = exporters::choose_graph_inputs(model.checkpoint, {}, config)};
+  tasks::TaskOptions options;
+  options.dtype = dtype_of(data);
+  options.architecture = choice.architecture;
+  options.graph_inputs = exporters::choose_graph_inputs(model.checkpoint, {}, config);
   const std::string task = choice.task.empty() ? default_task(data.config, choice.architecture) : choice.task;
   return build_task(task, data, options, sink);
 }

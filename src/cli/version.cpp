@@ -12,7 +12,8 @@ namespace {
 
 std::string runtime_text() {
   std::string warnings;
-  const Sink sink{.warning = [&](std::string_view message) { warnings += fmt::format("  {}\n", message); }};
+  Sink sink;
+  sink.warning = [&](std::string_view message) { warnings += fmt::format("  {}\n", message); };
   try {
     const onnx::OrtLibrary& library = onnx::OrtLibrary::open({}, sink);
     std::string providers;

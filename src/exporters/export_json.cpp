@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "exporters/version.h"
+#include "tranship/version.h"
 
 namespace tranship::exporters {
 namespace {
@@ -183,7 +183,7 @@ std::string write_manifest(const Manifest& manifest) {
   if (!manifest.files.empty()) {
     Json files = Json::object();
     for (const ArtifactFile& file : manifest.files) files[file.name] = {{"size_bytes", file.size_bytes}};
-    document["tranship"] = {{"version", kVersion}, {"files", std::move(files)}};
+    document["tranship"] = {{"version", version()}, {"files", std::move(files)}};
   }
   return to_python_json(document) + "\n";
 }

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "exporters/version.h"
+#include "tranship/version.h"
 
 namespace tranship::exporters {
 namespace {
@@ -97,7 +97,7 @@ ExportMetadata describe(const tasks::Signature& signature, const ir::Graph& grap
   }
   ExportMetadata metadata;
   metadata.architecture = architecture;
-  metadata.packages = {{"tranship", std::string(kVersion)}};
+  metadata.packages = {{"tranship", std::string(version())}};
   metadata.export_config = config.to_json();
   metadata.export_dtype = torch_name(dtype);
   metadata.export_device = "cpu";

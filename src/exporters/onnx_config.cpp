@@ -1,7 +1,9 @@
 // OnnxConfig as JSON: Transformers' names first, and ours only where they differ from their defaults, so that what
 // Transformers knows it reads back.
+#include <algorithm>
+#include <array>
 #include <charconv>
-#include <regex>
+#include <optional>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -40,19 +42,47 @@ void require_object(const std::string& key, const Json& value) {
   if (!value.is_object()) fail_type(key, value, "an object");
 }
 
-/// {"name": "batch", "min": 1, "max": 32}, or what Python prints: "Dim('batch', min=1, max=32)".
-DynamicDim read_dim(const std::string& key, const Json& value, std::string name) {
-  DynamicDim dim{std::move(name)};
-  if (value.is_string()) {
-    static const std::regex printed(R"(Dim\('(\w+)'(?:, min=(\d{1,18}))?(?:, max=(\d{1,18}))?\))");
-    const std::string text = value.get<std::string>();
-    std::smatch match;
-    if (!std::regex_match(text, match, printed)) fail_type(key, value, "a dimension such as Dim('batch', min=1, max=32)");
-    dim.name = match[1];
-    if (match[2].matched) dim.min = std::stoll(match[2]);
-    if (match[3].matched) dim.max = std::stoll(match[3]);
-    return dim;
+/// Takes `prefix` off the front, if it is there.
+bool skip(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+/// Takes a number off the front; nothing if there is none.
+std::optional<int64_t> take_number(std::string_view& text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return number;
+}
+
+/// What Python prints: "Dim('batch', min=1, max=32)".
+std::optional<DynamicDim> parse_printed_dim(std::string_view text) {
+  if (!skip(text, "Dim('")) return std::nullopt;
+  DynamicDim dim{std::string(text.substr(0, text.find('\'')))};
+  if (dim.name.empty() || !skip(text, dim.name) || !skip(text, "'")) return std::nullopt;
+  if (skip(text, ", min=")) {
+    const std::optional<int64_t> min = take_number(text);
+    if (!min) return std::nullopt;
+    dim.min = *min;
   }
+  if (skip(text, ", max=")) {
+    dim.max = take_number(text);
+    if (!dim.max) return std::nullopt;
+  }
+  return text == ")" ? std::optional(dim) : std::nullopt;
+}
+
+/// {"name": "batch", "min": 1, "max": 32}, or as Python prints it.
+DynamicDim read_dim(const std::string& key, const Json& value, std::string name) {
+  if (value.is_string()) {
+    const std::optional<DynamicDim> printed = parse_printed_dim(value.get<std::string>());
+    if (!printed) fail_type(key, value, "a dimension such as Dim('batch', min=1, max=32)");
+    return *printed;
+  }
+  DynamicDim dim{std::move(name)};
   require_object(key, value);
   for (const auto& [field, item] : value.items()) {
     const std::string path = key + "." + field;
@@ -70,13 +100,13 @@ DynamicDim read_dim(const std::string& key, const Json& value, std::string name)
   return dim;
 }
 
-int64_t read_axis(const std::string& key, const std::string& text) {
-  int64_t axis = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), axis);
-  if (error != std::errc() || end != text.data() + text.size()) {
+int64_t read_axis(const std::string& key, std::string_view text) {
+  std::string_view rest = text;
+  const std::optional<int64_t> axis = take_number(rest);
+  if (!axis || !rest.empty()) {
     fail(ErrorKind::kInvalidArgument, "[config] {}: '{}' is not the number of an axis", key, text);
   }
-  return axis;
+  return *axis;
 }
 
 std::map<std::string, std::map<int64_t, DynamicDim>> read_dynamic_shapes(const std::string& key, const Json& value) {

@@ -35,7 +35,7 @@ void remove_manifest(const fs::path& directory) {
   if (error) fail(ErrorKind::kIo, "[save] '{}': {}", (directory / kManifestFile).string(), error.message());
 }
 
-uint64_t file_size(const fs::path& path) {
+uint64_t size_of(const fs::path& path) {
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   if (error) {
@@ -87,7 +87,7 @@ std::vector<Port> ports_of(const std::vector<onnx::ValueInfo>& values) {
 void check_sizes(const Artifact& artifact) {
   for (const ArtifactFile& file : artifact.manifest.files) {
     const fs::path path = artifact.directory / file.name;
-    const uint64_t size = file_size(path);
+    const uint64_t size = size_of(path);
     if (size == file.size_bytes) continue;
     fail(ErrorKind::kCorrupt, "[load] '{}' has {} bytes, and {} says {}: is it a whole copy?", path.string(), size,
          kManifestFile, file.size_bytes);
@@ -98,10 +98,10 @@ void check_sizes(const Artifact& artifact) {
 std::vector<ArtifactFile> find_files(const Artifact& artifact) {
   std::vector<ArtifactFile> files;
   for (const Manifest::Component& component : artifact.manifest.components) {
-    files.push_back({component.file, file_size(artifact.directory / component.file)});
+    files.push_back({component.file, size_of(artifact.directory / component.file)});
     const std::string data = component.file + ".data";
     std::error_code ignored;
-    if (fs::exists(artifact.directory / data, ignored)) files.push_back({data, file_size(artifact.directory / data)});
+    if (fs::exists(artifact.directory / data, ignored)) files.push_back({data, size_of(artifact.directory / data)});
   }
   return files;
 }
@@ -122,7 +122,7 @@ Artifact load(const fs::path& directory, const Sink& sink) {
   }
   check_sizes(artifact);
   for (const Manifest::Component& component : artifact.manifest.components) {
-    file_size(directory / component.file);
+    size_of(directory / component.file);
     onnx::ModelSummary summary = onnx::read_summary(directory / component.file);
     artifact.data_files.merge(summary.data_files);
     ExportedProgram program(ports_of(summary.inputs), ports_of(summary.outputs), summary.num_nodes);

@@ -36,7 +36,7 @@ std::map<std::string, std::string> all_texts(const SmallFiles& files) {
   return texts;
 }
 
-void copy(const fs::path& from, const fs::path& to) {
+void copy_file_bytes(const fs::path& from, const fs::path& to) {
   if (same_place(from, to)) return;
   const auto source = MappedFile::open(from);
   AtomicFile file(to);
@@ -103,7 +103,7 @@ void write(const SmallFiles& files, const fs::path& directory) {
     if (!stays(name)) write_text(directory / name, text);
   }
   for (const auto& [name, path] : files.copies) {
-    if (!stays(name)) copy(path, directory / name);
+    if (!stays(name)) copy_file_bytes(path, directory / name);
   }
 }
 

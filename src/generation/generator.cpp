@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "checkpoint/config.h"
 #include "generation/decode_loop.h"
+#include "generation/generator_impl.h"
 #include "generation/onnx_model.h"
 #include "generation/stop_text.h"
 #include "tranship/generation.h"
@@ -14,16 +15,6 @@
 namespace tranship {
 
 using generation::SequenceText;
-
-struct GeneratorImpl {
-  std::filesystem::path directory;
-  Sink sink;
-  std::string config_json;
-  std::string generation_config_json;
-  std::unique_ptr<generation::CausalModel> model;
-  double load_seconds = 0;
-  std::optional<Tokenizer> tokenizer = {};
-};
 
 namespace {
 

@@ -30,7 +30,7 @@ std::string StopText::push(std::string_view piece, bool shown) {
   if (stopped_) return {};
   held_ += piece;
   shown_.resize(held_.size(), shown);
-  const std::optional<size_t> stop = find_stop(piece.size());
+  const std::optional<size_t> stop = find_stop(held_, piece.size());
   if (!stop) return release(held_from());
   stopped_ = true;
   std::string text = release(*stop);
@@ -39,14 +39,18 @@ std::string StopText::push(std::string_view piece, bool shown) {
   return text;
 }
 
+bool StopText::completes(std::string_view piece) const {
+  return !stopped_ && find_stop(held_ + std::string(piece), piece.size()).has_value();
+}
+
 std::string StopText::flush() { return release(held_.size()); }
 
-std::optional<size_t> StopText::find_stop(size_t fresh) const {
+std::optional<size_t> StopText::find_stop(std::string_view text, size_t fresh) const {
+  const size_t old = text.size() - fresh;
   std::optional<size_t> first;
   for (const std::string& stop : stop_strings_) {
-    const size_t old = held_.size() - fresh;
-    const size_t found = held_.find(stop, old + 1 > stop.size() ? old + 1 - stop.size() : 0);
-    if (found != std::string::npos && (!first || found < *first)) first = found;
+    const size_t found = text.find(stop, old + 1 > stop.size() ? old + 1 - stop.size() : 0);
+    if (found != std::string_view::npos && (!first || found < *first)) first = found;
   }
   return first;
 }
@@ -76,9 +80,17 @@ SequenceText::SequenceText(const Tokenizer& tokenizer, std::vector<std::string> 
 
 std::string SequenceText::push(int64_t id) {
   const std::string text = stream_.push(id);
-  const std::optional<text::Token> token = tokenizer_.data().rust.id_to_token(text::checked_id(id));
+  const TokenizerData& data = tokenizer_.data();
+  const std::optional<text::Token> token = data.rust.id_to_token(text::checked_id(id));
   if (token && token->special) return stop_.push(token->text, false);
-  return stop_.push(text, true);
+  if (!text.empty()) {
+    waiting_.clear();
+    return stop_.push(text, true);
+  }
+  // A run of byte tokens ("<0x0A>") is not certain before its end, but a stop string may be in it.
+  waiting_.push_back(id);
+  const std::string early = data.decode_raw(waiting_, false);
+  return stop_.completes(early) ? stop_.push(early, true) : std::string();
 }
 
 std::string SequenceText::flush() {

@@ -21,13 +21,15 @@ class StopText {
   /// Takes the next piece; returns the text to show that can no longer be part of a stop string. If the piece completes
   /// one, that is what stands before it, and stopped() is true from then on: later pieces give nothing.
   std::string push(std::string_view piece, bool shown);
+  /// Whether the piece would complete a stop string.
+  bool completes(std::string_view piece) const;
   /// What was held back.
   std::string flush();
   bool stopped() const { return stopped_; }
 
  private:
-  /// Where the first stop string begins that ends in the last `fresh` bytes.
-  std::optional<size_t> find_stop(size_t fresh) const;
+  /// Where the first stop string begins that ends in the last `fresh` bytes of the text.
+  std::optional<size_t> find_stop(std::string_view text, size_t fresh) const;
   /// Where the text begins that may still become a stop string.
   size_t held_from() const;
   /// Lets go of the first `end` bytes; returns those to show.
@@ -40,7 +42,8 @@ class StopText {
   bool stopped_ = false;
 };
 
-/// The text of a sequence from its ids, up to a stop string.
+/// The text of a sequence from its ids, up to a stop string. A stop string ends the sequence with the token that
+/// completes it, as in Transformers; where the tokenizer cleans up spaces (WordPiece), it may be a few tokens later.
 class SequenceText {
  public:
   SequenceText(const Tokenizer& tokenizer, std::vector<std::string> stop_strings, std::span<const int64_t> prompt_ids);
@@ -55,6 +58,7 @@ class SequenceText {
   Tokenizer tokenizer_;
   TokenStream stream_;
   StopText stop_;
+  std::vector<int64_t> waiting_;  // ids whose text the stream still holds
 };
 
 }  // namespace tranship::generation

@@ -78,12 +78,12 @@ Array run_rope(const Operands& in) {
   const int64_t batch = x.shape[0], heads = x.shape[1], length = x.shape[2], size = x.shape[3], half = cos.shape[2];
   Array y = x;
   for (int64_t b = 0; b < batch; ++b) {
-    const int64_t table = cos.shape[0] == 1 ? 0 : b * length * half;
+    const int64_t cos_table = cos.shape[0] == 1 ? 0 : b * length * half, sin_table = sin.shape[0] == 1 ? 0 : b * length * half;
     for (int64_t h = 0; h < heads; ++h) {
       for (int64_t s = 0; s < length; ++s) {
         const int64_t at = ((b * heads + h) * length + s) * size;
         for (int64_t i = 0; i < half; ++i) {
-          const double c = cos[table + s * half + i], n = sin[table + s * half + i];
+          const double c = cos[cos_table + s * half + i], n = sin[sin_table + s * half + i];
           y[at + i] = x[at + i] * c - x[at + half + i] * n;
           y[at + half + i] = x[at + half + i] * c + x[at + i] * n;
         }

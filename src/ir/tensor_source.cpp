@@ -11,9 +11,8 @@ namespace tranship {
 namespace {
 
 constexpr int64_t kCastBlockElements = 65536;
-constexpr size_t kTransposeBufferBytes = 1024 * 1024;
-constexpr size_t kTransposeTile =
-    32;  // 32 x 32 elements of 8 bytes: both sides stay in the first cache
+constexpr size_t kTransposeBufferBytes = 1048576;
+constexpr size_t kTransposeTile = 32;  // squared, of 8 bytes: both sides stay in the first cache
 
 int64_t product(const std::string& name, const std::vector<int64_t>& shape, size_t element_bytes) {
   int64_t elements = 1;

@@ -14,13 +14,13 @@ namespace tranship::tasks {
 
 struct TaskOptions {
   DType dtype = DType::kF32;  // of weights and activations
-  std::string architecture;   // a class of Transformers; empty: config.json's architectures[0], else the family's first
+  std::string architecture = {};  // a class of Transformers; empty: config.json's architectures[0], else the family's first
   /// Optional inputs that the graphs take. In the model's order, whatever the order here.
   std::vector<std::string> graph_inputs = {"attention_mask"};
   /// What inputs and outputs of caches begin with: Transformers 5.23 says past_key_values, newer ones cache.
   std::string cache_name = "past_key_values";
   /// Keys of config.json that may go unread (the caller takes the blame).
-  std::vector<std::string> ignored_config_keys;
+  std::vector<std::string> ignored_config_keys = {};
 };
 
 /// How a component looks to Transformers: what its loader needs to know.

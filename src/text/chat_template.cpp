@@ -1,4 +1,5 @@
-// Source: transformers tokenization_utils_base.py apply_chat_template, utils/chat_template_utils.py (5.23).
+// Source: transformers tokenization_utils_base.py apply_chat_template, utils/chat_template_utils.py
+// (5.23).
 #include "base/error.h"
 #include "base/json.h"
 #include "text/tokenizer_data.h"
@@ -15,8 +16,8 @@ Json parse_argument(std::string_view what, std::string_view text, Json::value_t 
     fail(ErrorKind::kInvalidArgument, "{}", error.what());
   }
   if (value.type() != expected) {
-    fail(ErrorKind::kInvalidArgument, "[chat template] {} is a JSON {}, expected {}", what, value.type_name(),
-         Json(expected).type_name());
+    fail(ErrorKind::kInvalidArgument, "[chat template] {} is a JSON {}, expected {}", what,
+         value.type_name(), Json(expected).type_name());
   }
   return value;
 }
@@ -45,17 +46,21 @@ Json message_json(const ChatMessage& message) {
   return present;
 }
 
-const std::string& choose_template(const std::map<std::string, std::string>& templates, bool with_tools) {
+const std::string& choose_template(const std::map<std::string, std::string>& templates,
+                                   bool with_tools) {
   if (templates.empty()) {
     fail(ErrorKind::kInvalidArgument,
-         "[chat template] this tokenizer has none: give the prompt as plain text, or put a chat_template.jinja beside "
+         "[chat template] this tokenizer has none: give the prompt as plain text, or put a "
+         "chat_template.jinja beside "
          "tokenizer.json");
   }
-  if (const auto tools = templates.find("tool_use"); with_tools && tools != templates.end()) return tools->second;
+  if (const auto tools = templates.find("tool_use"); with_tools && tools != templates.end())
+    return tools->second;
   if (const auto usual = templates.find("default"); usual != templates.end()) return usual->second;
   std::vector<std::string> names;
   for (const auto& [name, source] : templates) names.push_back(name);
-  fail(ErrorKind::kInvalidArgument, "[chat template] this tokenizer has {}, but none named default", listed(names));
+  fail(ErrorKind::kInvalidArgument, "[chat template] this tokenizer has {}, but none named default",
+       listed(names));
 }
 
 std::string dump(const Json& json) {
@@ -70,18 +75,23 @@ std::string dump(const Json& json) {
 
 bool Tokenizer::has_chat_template() const { return !data_->settings.chat_templates.empty(); }
 
-std::string Tokenizer::apply_chat_template(std::span<const ChatMessage> messages, bool add_generation_prompt,
-                                           std::string_view tools_json, std::string_view variables_json) const {
+std::string Tokenizer::apply_chat_template(std::span<const ChatMessage> messages,
+                                           bool add_generation_prompt, std::string_view tools_json,
+                                           std::string_view variables_json) const {
   const std::string& source = choose_template(data_->settings.chat_templates, !tools_json.empty());
-  if (messages.empty()) fail(ErrorKind::kInvalidArgument, "[chat template] no message: give at least one");
+  if (messages.empty())
+    fail(ErrorKind::kInvalidArgument, "[chat template] no message: give at least one");
   Json variables = data_->settings.special_tokens;
   if (!variables_json.empty()) {
-    variables.update(parse_argument("the template's variables", variables_json, Json::value_t::object));
+    variables.update(
+        parse_argument("the template's variables", variables_json, Json::value_t::object));
   }
   variables["messages"] = Json::array();
-  for (const ChatMessage& message : messages) variables["messages"].push_back(message_json(message));
+  for (const ChatMessage& message : messages)
+    variables["messages"].push_back(message_json(message));
   variables["tools"] = nullptr;
-  if (!tools_json.empty()) variables["tools"] = parse_argument("the list of tools", tools_json, Json::value_t::array);
+  if (!tools_json.empty())
+    variables["tools"] = parse_argument("the list of tools", tools_json, Json::value_t::array);
   if (!variables.contains("documents")) variables["documents"] = nullptr;
   variables["add_generation_prompt"] = add_generation_prompt;
   return text::render_template(source, dump(variables));

@@ -1,4 +1,5 @@
-// Against Transformers' apply_chat_template: tests/golden/tokenizer/chat.json, made by tools/make_tokenizer_goldens.py.
+// Against Transformers' apply_chat_template: tests/golden/tokenizer/chat.json, made by
+// tools/make_tokenizer_goldens.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,21 +16,23 @@ using testing::HasSubstr;
 
 // The small tokenizer with a template of its own.
 Tokenizer with_template(const Json& chat_template) {
-  Json config = parse_json("test", "config", case_text("tokenizer/bytelevel/tokenizer_config.json"));
+  Json config =
+      parse_json("test", "config", case_text("tokenizer/bytelevel/tokenizer_config.json"));
   config["chat_template"] = chat_template;
   return Tokenizer::from_json(case_text("tokenizer/bytelevel/tokenizer.json"), config.dump());
 }
 
 std::vector<ChatMessage> messages_of(const Json& messages) {
   std::vector<ChatMessage> out;
-  for (const Json& message : messages) out.push_back({message["role"].get<std::string>(), "", message.dump()});
+  for (const Json& message : messages)
+    out.push_back({message["role"].get<std::string>(), "", message.dump()});
   return out;
 }
 
 std::string rendered(const Json& c, const std::string& source) {
-  return with_template(source).apply_chat_template(messages_of(c["messages"]), c["add_generation_prompt"].get<bool>(),
-                                                   c["tools"].is_null() ? "" : c["tools"].dump(),
-                                                   c["variables"].dump());
+  return with_template(source).apply_chat_template(
+      messages_of(c["messages"]), c["add_generation_prompt"].get<bool>(),
+      c["tools"].is_null() ? "" : c["tools"].dump(), c["variables"].dump());
 }
 
 TEST(ChatTemplate, text_and_errors_are_those_of_transformers) {
@@ -56,10 +59,13 @@ TEST(ChatTemplate, text_and_errors_are_those_of_transformers) {
 
 const std::vector<ChatMessage> kHello{{.role = "user", .content = "hello"}};
 
-std::string render(const std::string& source) { return with_template(source).apply_chat_template(kHello); }
+std::string render(const std::string& source) {
+  return with_template(source).apply_chat_template(kHello);
+}
 
 TEST(ChatTemplate, special_tokens_are_variables) {
-  EXPECT_EQ(render("{{ bos_token }}{{ eos_token }}{{ image_token }}"), "<|endoftext|><|im_end|><|image|>");
+  EXPECT_EQ(render("{{ bos_token }}{{ eos_token }}{{ image_token }}"),
+            "<|endoftext|><|im_end|><|image|>");
 }
 
 TEST(ChatTemplate, the_time_is_the_local_one) {
@@ -67,7 +73,8 @@ TEST(ChatTemplate, the_time_is_the_local_one) {
   const auto now = [] {
     const std::time_t time = std::time(nullptr);
     char buffer[64];
-    return std::string(buffer, std::strftime(buffer, sizeof buffer, "%d %b %Y %H:%M", std::localtime(&time)));
+    return std::string(
+        buffer, std::strftime(buffer, sizeof buffer, "%d %b %Y %H:%M", std::localtime(&time)));
   };
   before = now();
   text = render("{{ strftime_now('%d %b %Y %H:%M') }}");
@@ -76,27 +83,32 @@ TEST(ChatTemplate, the_time_is_the_local_one) {
   EXPECT_EQ(render("[{{ strftime_now('') }}]"), "[]");
 }
 
-TEST(ChatTemplate, line_ends_are_plain) { EXPECT_EQ(render("{% if true %}\r\na\r\n{% endif %}b\rc\r\n"), "a\nb\nc"); }
+TEST(ChatTemplate, line_ends_are_plain) {
+  EXPECT_EQ(render("{% if true %}\r\na\r\n{% endif %}b\rc\r\n"), "a\nb\nc");
+}
 
 TEST(ChatTemplate, errors_name_the_line) {
   const Error raised = error_of([] { render("a\n{{ raise_exception('no ' ~ 'way') }}"); });
   EXPECT_EQ(raised.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(raised.what(), HasSubstr("[chat template] no way (line 2"));
   EXPECT_EQ(error_of([] { render("{% if %}"); }).kind(), ErrorKind::kInvalidArgument);
-  EXPECT_THAT(error_of([] { render("{{ messages.nothing.more }}"); }).what(), HasSubstr("undefined"));
+  EXPECT_THAT(error_of([] { render("{{ messages.nothing.more }}"); }).what(),
+              HasSubstr("undefined"));
 }
 
 TEST(ChatTemplate, a_template_without_an_end_is_stopped) {
-  const std::string loops = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}"
-                            "{% endfor %}{% endfor %}{% endfor %}";
+  const std::string loops =
+      "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}"
+      "{% endfor %}{% endfor %}{% endfor %}";
   EXPECT_THAT(error_of([&] { render(loops); }).what(), HasSubstr("does not end"));
   EXPECT_EQ(error_of([] { render("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"); }).kind(),
             ErrorKind::kInvalidArgument);
 }
 
 TEST(ChatTemplate, the_one_named_for_tools_is_taken_with_tools) {
-  const Tokenizer tokenizer = with_template({{{"name", "default"}, {"template", "plain"}},
-                                             {{"name", "tool_use"}, {"template", "{{ tools | length }} tools"}}});
+  const Tokenizer tokenizer =
+      with_template({{{"name", "default"}, {"template", "plain"}},
+                     {{"name", "tool_use"}, {"template", "{{ tools | length }} tools"}}});
   EXPECT_EQ(tokenizer.apply_chat_template(kHello), "plain");
   EXPECT_EQ(tokenizer.apply_chat_template(kHello, true, "[{}, {}]"), "2 tools");
   const Tokenizer other = with_template({{{"name", "rag"}, {"template", "plain"}}});
@@ -122,9 +134,12 @@ TEST(ChatTemplate, bad_arguments_are_refused) {
   const Tokenizer tokenizer = with_template("{{ messages[0].content }}");
   const auto kind = [](auto&& action) { return error_of(action).kind(); };
   EXPECT_EQ(kind([&] { tokenizer.apply_chat_template({}); }), ErrorKind::kInvalidArgument);
-  EXPECT_EQ(kind([&] { tokenizer.apply_chat_template(kHello, true, "{"); }), ErrorKind::kInvalidArgument);
-  EXPECT_EQ(kind([&] { tokenizer.apply_chat_template(kHello, true, "{}"); }), ErrorKind::kInvalidArgument);
-  EXPECT_EQ(kind([&] { tokenizer.apply_chat_template(kHello, true, "", "[]"); }), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(kind([&] { tokenizer.apply_chat_template(kHello, true, "{"); }),
+            ErrorKind::kInvalidArgument);
+  EXPECT_EQ(kind([&] { tokenizer.apply_chat_template(kHello, true, "{}"); }),
+            ErrorKind::kInvalidArgument);
+  EXPECT_EQ(kind([&] { tokenizer.apply_chat_template(kHello, true, "", "[]"); }),
+            ErrorKind::kInvalidArgument);
   const std::vector<ChatMessage> broken{{.role = "user", .content = "\xFF"}};
   EXPECT_EQ(kind([&] { tokenizer.apply_chat_template(broken); }), ErrorKind::kInvalidArgument);
 }

@@ -12,7 +12,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Loads and uses a tokenizer; whatever is wrong must come as an Error of a kind that blames the file or the call.
+// Loads and uses a tokenizer; whatever is wrong must come as an Error of a kind that blames the
+// file or the call.
 void survive(const std::string& tokenizer_json, const std::string& config_json) {
   try {
     const Tokenizer tokenizer = Tokenizer::from_json(tokenizer_json, config_json);
@@ -41,8 +42,9 @@ TEST(Hostile, a_truncated_file_is_corrupt) {
 // All values of a document, replaced one by one.
 void replace_each(Json& place, const std::function<void()>& use) {
   const Json original = place;
-  for (const Json& other : {Json(nullptr), Json(true), Json(-1), Json(1e300), Json(uint64_t{1} << 63), Json(""),
-                            Json("\xED\x9F\xBF["), Json::array(), Json::object(), Json({{"type", "Sequence"}})}) {
+  for (const Json& other :
+       {Json(nullptr), Json(true), Json(-1), Json(1e300), Json(uint64_t{1} << 63), Json(""),
+        Json("\xED\x9F\xBF["), Json::array(), Json::object(), Json({{"type", "Sequence"}})}) {
     place = other;
     use();
   }
@@ -67,7 +69,8 @@ TEST_P(HostileValues, wrong_values_give_errors_only) {
   replace_each(config, [&] { survive(tokenizer_text, config.dump()); });
 }
 
-INSTANTIATE_TEST_SUITE_P(all, HostileValues, testing::Values("bytelevel", "metaspace", "wordpiece", "unigram"),
+INSTANTIATE_TEST_SUITE_P(all, HostileValues,
+                         testing::Values("bytelevel", "metaspace", "wordpiece", "unigram"),
                          [](const auto& test) { return test.param; });
 
 TEST(Hostile, flipped_bytes_give_errors_only) {

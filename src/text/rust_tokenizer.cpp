@@ -12,22 +12,28 @@ struct OwnedText {
   OwnedText(const OwnedText&) = delete;
   OwnedText& operator=(const OwnedText&) = delete;
   ~OwnedText() { tranship_text_free(text); }
-  std::string str() const { return text.size == 0 ? std::string() : std::string(text.data, text.size); }
+  std::string str() const {
+    return text.size == 0 ? std::string() : std::string(text.data, text.size);
+  }
 };
 
 void require_rust() {
   if (!tranship_tokenizer_available()) {
     fail(ErrorKind::kUnsupported,
-         "[tokenizer] this tranship was built without its tokenizer: install cargo and rustc, configure with "
+         "[tokenizer] this tranship was built without its tokenizer: install cargo and rustc, "
+         "configure with "
          "-DTRANSHIP_TOKENIZER=ON and build again");
   }
 }
 
-std::vector<int64_t> widened(const uint32_t* values, size_t size) { return {values, values + size}; }
+std::vector<int64_t> widened(const uint32_t* values, size_t size) {
+  return {values, values + size};
+}
 
 }  // namespace
 
-RustTokenizer::RustTokenizer(std::string_view where, std::string_view tokenizer_json) : where_(where) {
+RustTokenizer::RustTokenizer(std::string_view where, std::string_view tokenizer_json)
+    : where_(where) {
   require_rust();
   OwnedText error;
   TranshipTokenizer* handle = nullptr;
@@ -48,15 +54,17 @@ std::string RustTokenizer::describe() const {
 void RustTokenizer::use_llama_steps(TranshipPrepend prepend) {
   OwnedText error;
   if (!tranship_tokenizer_use_llama_steps(handle_.get(), prepend, &error.text)) {
-    fail(ErrorKind::kCorrupt, "[tokenizer] '{}' does not work as a LlamaTokenizer: {}", where_, error.str());
+    fail(ErrorKind::kCorrupt, "[tokenizer] '{}' does not work as a LlamaTokenizer: {}", where_,
+         error.str());
   }
 }
 
 void RustTokenizer::add_tokens(std::string_view tokens_json) {
   OwnedText error;
-  if (!tranship_tokenizer_add_tokens(handle_.get(), tokens_json.data(), tokens_json.size(), &error.text)) {
-    fail(ErrorKind::kCorrupt, "[tokenizer] '{}' does not take the added tokens {}: {}", where_, tokens_json,
-         error.str());
+  if (!tranship_tokenizer_add_tokens(handle_.get(), tokens_json.data(), tokens_json.size(),
+                                     &error.text)) {
+    fail(ErrorKind::kCorrupt, "[tokenizer] '{}' does not take the added tokens {}: {}", where_,
+         tokens_json, error.str());
   }
 }
 
@@ -70,10 +78,11 @@ void RustTokenizer::split_special_tokens() {
 EncodedText RustTokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   OwnedText error;
   TranshipEncoded raw{nullptr, nullptr, 0};
-  if (!tranship_tokenizer_encode(handle_.get(), text.data(), text.size(), options.add_special_tokens,
-                                 options.max_length_tokens, options.truncate_left, &raw, &error.text)) {
-    fail(ErrorKind::kInvalidArgument, "[tokenizer] '{}' cannot encode a text of {} bytes: {}", where_, text.size(),
-         error.str());
+  if (!tranship_tokenizer_encode(handle_.get(), text.data(), text.size(),
+                                 options.add_special_tokens, options.max_length_tokens,
+                                 options.truncate_left, &raw, &error.text)) {
+    fail(ErrorKind::kInvalidArgument, "[tokenizer] '{}' cannot encode a text of {} bytes: {}",
+         where_, text.size(), error.str());
   }
   const std::unique_ptr<TranshipEncoded, void (*)(TranshipEncoded*)> owner(
       &raw, [](TranshipEncoded* encoded) { tranship_encoded_free(*encoded); });
@@ -82,8 +91,10 @@ EncodedText RustTokenizer::encode(std::string_view text, const EncodeOptions& op
 
 std::string RustTokenizer::decode(std::span<const uint32_t> ids, bool skip_special_tokens) const {
   OwnedText out, error;
-  if (!tranship_tokenizer_decode(handle_.get(), ids.data(), ids.size(), skip_special_tokens, &out.text, &error.text)) {
-    fail(ErrorKind::kInvalidArgument, "[tokenizer] '{}' cannot decode {} ids: {}", where_, ids.size(), error.str());
+  if (!tranship_tokenizer_decode(handle_.get(), ids.data(), ids.size(), skip_special_tokens,
+                                 &out.text, &error.text)) {
+    fail(ErrorKind::kInvalidArgument, "[tokenizer] '{}' cannot decode {} ids: {}", where_,
+         ids.size(), error.str());
   }
   return out.str();
 }
@@ -91,7 +102,8 @@ std::string RustTokenizer::decode(std::span<const uint32_t> ids, bool skip_speci
 std::optional<int64_t> RustTokenizer::token_to_id(std::string_view token) const {
   OwnedText error;
   int64_t id = -1;
-  if (!tranship_tokenizer_token_to_id(handle_.get(), token.data(), token.size(), &id, &error.text)) return std::nullopt;
+  if (!tranship_tokenizer_token_to_id(handle_.get(), token.data(), token.size(), &id, &error.text))
+    return std::nullopt;
   if (id < 0) return std::nullopt;
   return id;
 }
@@ -100,7 +112,8 @@ std::optional<Token> RustTokenizer::id_to_token(uint32_t id) const {
   OwnedText out, error;
   int32_t kind = 0;
   if (!tranship_tokenizer_id_to_token(handle_.get(), id, &out.text, &kind, &error.text)) {
-    fail(ErrorKind::kCorrupt, "[tokenizer] '{}' cannot look up the id {}: {}", where_, id, error.str());
+    fail(ErrorKind::kCorrupt, "[tokenizer] '{}' cannot look up the id {}: {}", where_, id,
+         error.str());
   }
   if (kind == 0) return std::nullopt;
   return Token{out.str(), kind == 2};
@@ -109,8 +122,8 @@ std::optional<Token> RustTokenizer::id_to_token(uint32_t id) const {
 std::string render_template(std::string_view source, std::string_view variables_json) {
   require_rust();
   OwnedText out, error;
-  if (!tranship_template_render(source.data(), source.size(), variables_json.data(), variables_json.size(), &out.text,
-                                &error.text)) {
+  if (!tranship_template_render(source.data(), source.size(), variables_json.data(),
+                                variables_json.size(), &out.text, &error.text)) {
     fail(ErrorKind::kInvalidArgument, "[chat template] {}", error.str());
   }
   return out.str();

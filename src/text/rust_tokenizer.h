@@ -35,7 +35,8 @@ class RustTokenizer {
   /// Errors: corrupt, naming the file `where`.
   RustTokenizer(std::string_view where, std::string_view tokenizer_json);
 
-  /// {"model": "BPE", "vocab_size", "decoder", "padding", "truncation", "added_tokens": [...]} as JSON.
+  /// {"model": "BPE", "vocab_size", "decoder", "padding", "truncation", "added_tokens": [...]} as
+  /// JSON.
   std::string describe() const;
   /// Replaces the file's steps by those of Transformers' LlamaTokenizer, if the model is BPE.
   void use_llama_steps(TranshipPrepend prepend);
@@ -43,7 +44,8 @@ class RustTokenizer {
   void add_tokens(std::string_view tokens_json);
   void split_special_tokens();
 
-  /// Errors: invalid_argument, from both: text that is not UTF-8, a length too short for the special tokens.
+  /// Errors: invalid_argument, from both: text that is not UTF-8, a length too short for the
+  /// special tokens.
   EncodedText encode(std::string_view text, const EncodeOptions& options) const;
   std::string decode(std::span<const uint32_t> ids, bool skip_special_tokens) const;
 

@@ -1,4 +1,5 @@
-// The small tokenizers of tests/cases/tokenizer and what Transformers makes of them. For *_test.cpp files only.
+// The small tokenizers of tests/cases/tokenizer and what Transformers makes of them. For *_test.cpp
+// files only.
 #pragma once
 
 #include <cstdlib>

@@ -14,7 +14,8 @@ std::string streamed(TokenStream& stream, const Ids& ids) {
   std::string all;
   for (const int64_t id : ids) {
     const std::string piece = stream.push(id);
-    EXPECT_TRUE(piece.empty() || (static_cast<unsigned char>(piece[0]) & 0xC0) != 0x80) << "half a character";
+    EXPECT_TRUE(piece.empty() || (static_cast<unsigned char>(piece[0]) & 0xC0) != 0x80)
+        << "half a character";
     all += piece;
   }
   return all + stream.flush();
@@ -36,7 +37,8 @@ TEST_P(TokenStreamGolden, all_pieces_are_what_decode_gives) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, TokenStreamGolden, testing::Values("bytelevel", "metaspace", "wordpiece", "unigram"),
+INSTANTIATE_TEST_SUITE_P(all, TokenStreamGolden,
+                         testing::Values("bytelevel", "metaspace", "wordpiece", "unigram"),
                          [](const auto& test) { return test.param; });
 
 TEST(TokenStream, plain_text_comes_at_once) {

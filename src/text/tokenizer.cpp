@@ -26,7 +26,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
-text::EncodeOptions row_options(const BatchOptions& options, const text::TokenizerSettings& settings) {
+text::EncodeOptions row_options(const BatchOptions& options,
+                                const text::TokenizerSettings& settings) {
   text::EncodeOptions row{.add_special_tokens = options.add_special_tokens};
   row.truncate_left = settings.truncation_side == Side::kLeft;
   if (options.max_length_tokens) {
@@ -48,7 +49,8 @@ struct Padding {
 
 void append_row(const text::EncodedText& row, const Padding& padding, Encoding& batch) {
   const size_t num_padded = static_cast<size_t>(batch.num_columns) - row.ids.size();
-  const auto append = [&](std::vector<int64_t>& out, const std::vector<int64_t>& values, int64_t pad) {
+  const auto append = [&](std::vector<int64_t>& out, const std::vector<int64_t>& values,
+                          int64_t pad) {
     if (padding.side == Side::kLeft) out.insert(out.end(), num_padded, pad);
     out.insert(out.end(), values.begin(), values.end());
     if (padding.side == Side::kRight) out.insert(out.end(), num_padded, pad);
@@ -63,16 +65,17 @@ void append_row(const text::EncodedText& row, const Padding& padding, Encoding& 
 namespace text {
 
 std::string clean_up(std::string text) {
-  constexpr auto kPairs = std::to_array<std::pair<std::string_view, std::string_view>>({{" .", "."},
-                                                                                        {" ?", "?"},
-                                                                                        {" !", "!"},
-                                                                                        {" ,", ","},
-                                                                                        {" ' ", "'"},
-                                                                                        {" n't", "n't"},
-                                                                                        {" 'm", "'m"},
-                                                                                        {" 's", "'s"},
-                                                                                        {" 've", "'ve"},
-                                                                                        {" 're", "'re"}});
+  constexpr auto kPairs =
+      std::to_array<std::pair<std::string_view, std::string_view>>({{" .", "."},
+                                                                    {" ?", "?"},
+                                                                    {" !", "!"},
+                                                                    {" ,", ","},
+                                                                    {" ' ", "'"},
+                                                                    {" n't", "n't"},
+                                                                    {" 'm", "'m"},
+                                                                    {" 's", "'s"},
+                                                                    {" 've", "'ve"},
+                                                                    {" 're", "'re"}});
   for (const auto& [from, to] : kPairs) replace_all(text, from, to);
   return text;
 }
@@ -87,7 +90,8 @@ uint32_t checked_id(int64_t id) {
 
 }  // namespace text
 
-std::string TokenizerData::decode_raw(std::span<const int64_t> ids, bool skip_special_tokens) const {
+std::string TokenizerData::decode_raw(std::span<const int64_t> ids,
+                                      bool skip_special_tokens) const {
   std::vector<uint32_t> narrow(ids.size());
   std::ranges::transform(ids, narrow.begin(), text::checked_id);
   return rust.decode(narrow, skip_special_tokens);
@@ -97,9 +101,11 @@ Tokenizer Tokenizer::open(const std::filesystem::path& directory) {
   return Tokenizer(make_data(text::read_tokenizer_files(directory)));
 }
 
-Tokenizer Tokenizer::from_json(std::string_view tokenizer_json, std::string_view tokenizer_config_json) {
+Tokenizer Tokenizer::from_json(std::string_view tokenizer_json,
+                               std::string_view tokenizer_config_json) {
   text::TokenizerFiles files{"JSON text", {{"tokenizer.json", std::string(tokenizer_json)}}};
-  if (!tokenizer_config_json.empty()) files.texts.emplace("tokenizer_config.json", tokenizer_config_json);
+  if (!tokenizer_config_json.empty())
+    files.texts.emplace("tokenizer_config.json", tokenizer_config_json);
   return Tokenizer(make_data(files));
 }
 
@@ -111,7 +117,8 @@ std::vector<int64_t> Tokenizer::encode(std::string_view text, bool add_special_t
   return data_->rust.encode(text, {.add_special_tokens = add_special_tokens}).ids;
 }
 
-Encoding Tokenizer::encode_batch(std::span<const std::string> texts, const BatchOptions& options) const {
+Encoding Tokenizer::encode_batch(std::span<const std::string> texts,
+                                 const BatchOptions& options) const {
   const text::EncodeOptions row_settings = row_options(options, data_->settings);
   std::vector<text::EncodedText> rows;
   size_t longest = 0, shortest = SIZE_MAX;
@@ -123,7 +130,8 @@ Encoding Tokenizer::encode_batch(std::span<const std::string> texts, const Batch
   const std::optional<int64_t> pad_id = options.pad_id ? options.pad_id : pad_token_id();
   if (!pad_id && !texts.empty() && shortest != longest) {
     fail(ErrorKind::kInvalidArgument,
-         "[tokenizer] the texts of a batch have {} to {} tokens, and the tokenizer has no pad token: set "
+         "[tokenizer] the texts of a batch have {} to {} tokens, and the tokenizer has no pad "
+         "token: set "
          "BatchOptions::pad_id (the end-of-sequence id will do where a mask is used)",
          shortest, longest);
   }
@@ -139,7 +147,9 @@ std::string Tokenizer::decode(std::span<const int64_t> ids, bool skip_special_to
   return data_->settings.clean_up_spaces ? text::clean_up(std::move(text)) : text;
 }
 
-std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const { return data_->rust.token_to_id(token); }
+std::optional<int64_t> Tokenizer::token_to_id(std::string_view token) const {
+  return data_->rust.token_to_id(token);
+}
 
 std::optional<std::string> Tokenizer::id_to_token(int64_t id) const {
   const std::optional<text::Token> token = data_->rust.id_to_token(text::checked_id(id));
@@ -149,7 +159,9 @@ std::optional<std::string> Tokenizer::id_to_token(int64_t id) const {
 
 int64_t Tokenizer::vocab_size() const { return data_->settings.vocab_size; }
 
-const std::vector<std::string>& Tokenizer::model_input_names() const { return data_->settings.model_input_names; }
+const std::vector<std::string>& Tokenizer::model_input_names() const {
+  return data_->settings.model_input_names;
+}
 
 Side Tokenizer::padding_side() const { return data_->settings.padding_side; }
 

@@ -1,4 +1,5 @@
-// What Transformers' tokenizer classes know that no file says: default tokens, input names, the side of padding.
+// What Transformers' tokenizer classes know that no file says: default tokens, input names, the
+// side of padding.
 #pragma once
 
 #include <optional>
@@ -19,10 +20,10 @@ struct TokenizerClass {
 };
 
 /// The class that AutoTokenizer would take.
-/// `declared`: tokenizer_class of tokenizer_config.json, else of config.json; `model_type`: of config.json.
-/// `byte_level`: tokenizer.json speaks of "ByteLevel". A class without an entry here is the general one, "".
-/// Source: transformers/models/auto/tokenization_auto.py (5.23).
-const TokenizerClass& find_tokenizer_class(std::optional<std::string> declared, std::string_view model_type,
-                                           bool byte_level);
+/// `declared`: tokenizer_class of tokenizer_config.json, else of config.json; `model_type`: of
+/// config.json. `byte_level`: tokenizer.json speaks of "ByteLevel". A class without an entry here
+/// is the general one, "". Source: transformers/models/auto/tokenization_auto.py (5.23).
+const TokenizerClass& find_tokenizer_class(std::optional<std::string> declared,
+                                           std::string_view model_type, bool byte_level);
 
 }  // namespace tranship::text

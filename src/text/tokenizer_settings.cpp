@@ -1,4 +1,5 @@
-// Source: transformers tokenization_utils_base.py (_from_pretrained, __init__) and tokenization_utils_tokenizers.py
+// Source: transformers tokenization_utils_base.py (_from_pretrained, __init__) and
+// tokenization_utils_tokenizers.py
 // (__init__), 5.23.
 #include "text/tokenizer_settings.h"
 
@@ -16,8 +17,10 @@ namespace {
 constexpr std::string_view kConfigFile = "tokenizer_config.json";
 constexpr std::string_view kMapFile = "special_tokens_map.json";
 
-[[noreturn]] void fail_type(std::string_view file, std::string_view key, const Json& value, std::string_view expected) {
-  fail(ErrorKind::kCorrupt, "[tokenizer] '{}': {} is a JSON {}, expected {}", file, key, value.type_name(), expected);
+[[noreturn]] void fail_type(std::string_view file, std::string_view key, const Json& value,
+                            std::string_view expected) {
+  fail(ErrorKind::kCorrupt, "[tokenizer] '{}': {} is a JSON {}, expected {}", file, key,
+       value.type_name(), expected);
 }
 
 // A value that is there and not null.
@@ -26,7 +29,8 @@ const Json* find_value(const Json& object, std::string_view key) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-std::optional<std::string> find_text(const Json& object, std::string_view key, std::string_view file) {
+std::optional<std::string> find_text(const Json& object, std::string_view key,
+                                     std::string_view file) {
   const Json* value = find_value(object, key);
   if (value == nullptr) return std::nullopt;
   if (!value->is_string()) fail_type(file, key, *value, "a string");
@@ -51,7 +55,8 @@ Json read_object(const TokenizerFiles& files, std::string_view name) {
 // A token is written as a string, or as an object with its flags.
 std::string token_text(const Json& token, std::string_view key, std::string_view file) {
   const Json& content = token.is_object() && token.contains("content") ? token["content"] : token;
-  if (!content.is_string()) fail_type(file, key, token, "a token: a string, or an object with \"content\"");
+  if (!content.is_string())
+    fail_type(file, key, token, "a token: a string, or an object with \"content\"");
   return content.get<std::string>();
 }
 
@@ -85,9 +90,12 @@ std::map<std::string, Json> class_defaults(const TokenizerClass& c) {
   return defaults;
 }
 
-bool is_token(const Json& value) { return value.is_string() || (value.is_object() && value.contains("content")); }
+bool is_token(const Json& value) {
+  return value.is_string() || (value.is_object() && value.contains("content"));
+}
 
-void add_extra(const Json& value, std::string_view key, std::string_view file, SpecialTokens& tokens) {
+void add_extra(const Json& value, std::string_view key, std::string_view file,
+               SpecialTokens& tokens) {
   if (value.is_object()) {
     for (const auto& [name, token] : value.items()) tokens.named[name] = token;
   } else if (value.is_array()) {
@@ -121,7 +129,8 @@ std::vector<Json> listed_tokens(const Json& config) {
   const Json* listed = find_value(config, "added_tokens_decoder");
   if (listed == nullptr) return {};
   if (!listed->is_object()) fail_type(kConfigFile, "added_tokens_decoder", *listed, "an object");
-  std::map<std::pair<size_t, std::string>, Json> by_id;  // shorter numbers first: the order of the numbers
+  std::map<std::pair<size_t, std::string>, Json>
+      by_id;  // shorter numbers first: the order of the numbers
   for (const auto& [id, token] : listed->items()) {
     by_id[{id.size(), id}] = added_token(token, false, "added_tokens_decoder", kConfigFile);
   }
@@ -155,21 +164,26 @@ Side read_side(const Json& object, std::string_view key, Side absent, std::strin
   if (!side) return absent;
   if (*side == "left" || *side == "Left") return Side::kLeft;
   if (*side == "right" || *side == "Right") return Side::kRight;
-  fail(ErrorKind::kCorrupt, "[tokenizer] '{}': {} is '{}', expected left or right", file, key, *side);
+  fail(ErrorKind::kCorrupt, "[tokenizer] '{}': {} is '{}', expected left or right", file, key,
+       *side);
 }
 
 // tokenizer.json's own padding and truncation do not act, but their sides and tokens are defaults.
-void read_sides(const Json& config, const Json& description, const TokenizerClass& kind, TokenizerSettings& settings) {
+void read_sides(const Json& config, const Json& description, const TokenizerClass& kind,
+                TokenizerSettings& settings) {
   settings.padding_side = kind.padding_side;
   if (const Json& padding = description["padding"]; padding.is_object()) {
-    settings.padding_side = read_side(padding, "direction", settings.padding_side, "tokenizer.json");
+    settings.padding_side =
+        read_side(padding, "direction", settings.padding_side, "tokenizer.json");
     settings.pad_type_id = padding.value("pad_type_id", int64_t{0});
   }
   if (const Json& truncation = description["truncation"]; truncation.is_object()) {
-    settings.truncation_side = read_side(truncation, "direction", settings.truncation_side, "tokenizer.json");
+    settings.truncation_side =
+        read_side(truncation, "direction", settings.truncation_side, "tokenizer.json");
   }
   settings.padding_side = read_side(config, "padding_side", settings.padding_side, kConfigFile);
-  settings.truncation_side = read_side(config, "truncation_side", settings.truncation_side, kConfigFile);
+  settings.truncation_side =
+      read_side(config, "truncation_side", settings.truncation_side, kConfigFile);
 }
 
 std::vector<std::string> read_input_names(const Json& config, const TokenizerClass& kind) {
@@ -178,13 +192,15 @@ std::vector<std::string> read_input_names(const Json& config, const TokenizerCla
     if (kind.token_types) return {"input_ids", "token_type_ids", "attention_mask"};
     return {"input_ids", "attention_mask"};
   }
-  const bool valid = names->is_array() && std::ranges::all_of(*names, [](const Json& n) { return n.is_string(); });
+  const bool valid =
+      names->is_array() && std::ranges::all_of(*names, [](const Json& n) { return n.is_string(); });
   if (!valid) fail_type(kConfigFile, "model_input_names", *names, "a list of strings");
   return names->get<std::vector<std::string>>();
 }
 
 // One template, or a list of named ones.
-void read_config_templates(const Json& config, std::string_view file, std::map<std::string, std::string>& templates) {
+void read_config_templates(const Json& config, std::string_view file,
+                           std::map<std::string, std::string>& templates) {
   const Json* value = find_value(config, "chat_template");
   if (value == nullptr) return;
   if (value->is_string()) {
@@ -193,10 +209,12 @@ void read_config_templates(const Json& config, std::string_view file, std::map<s
   }
   if (!value->is_array()) fail_type(file, "chat_template", *value, "a string or a list");
   for (const Json& entry : *value) {
-    if (!entry.is_object()) fail_type(file, "chat_template", entry, "an object with name and template");
+    if (!entry.is_object())
+      fail_type(file, "chat_template", entry, "an object with name and template");
     const auto name = find_text(entry, "name", file);
     const auto source = find_text(entry, "template", file);
-    if (!name || !source) fail_type(file, "chat_template", entry, "an object with name and template");
+    if (!name || !source)
+      fail_type(file, "chat_template", entry, "an object with name and template");
     templates[*name] = *source;
   }
 }
@@ -210,7 +228,9 @@ std::map<std::string, std::string> read_templates(const TokenizerFiles& files, c
     templates[name.substr(kFolder.size(), name.size() - kFolder.size() - kSuffix.size())] = text;
   }
   if (templates.empty()) read_config_templates(config, kConfigFile, templates);
-  if (templates.empty()) read_config_templates(read_object(files, "chat_template.json"), "chat_template.json", templates);
+  if (templates.empty())
+    read_config_templates(read_object(files, "chat_template.json"), "chat_template.json",
+                          templates);
   return templates;
 }
 
@@ -224,7 +244,8 @@ bool decodes_in_pieces(const Json& decoder) {
     const Json* text = find_value(decoder["pattern"], "String");
     return text != nullptr && text->is_string() && text->get<std::string>() == "\xE2\x96\x81";
   }
-  constexpr std::array kPlain{"ByteLevel", "Metaspace", "WordPiece", "BPEDecoder", "Fuse", "ByteFallback"};
+  constexpr std::array kPlain{"ByteLevel",  "Metaspace", "WordPiece",
+                              "BPEDecoder", "Fuse",      "ByteFallback"};
   return std::ranges::find(kPlain, type) != kPlain.end();
 }
 
@@ -236,19 +257,24 @@ void use_class_steps(const TokenizerClass& kind, const Json& config, RustTokeniz
   tokenizer.use_llama_steps(!prefix ? kPrependNever : legacy ? kPrependAlways : kPrependFirst);
 }
 
-SpecialTokens all_special_tokens(const TokenizerFiles& files, const Json& config, const TokenizerClass& kind) {
+SpecialTokens all_special_tokens(const TokenizerFiles& files, const Json& config,
+                                 const TokenizerClass& kind) {
   SpecialTokens special{class_defaults(kind), {}};
   read_special_tokens(config, kConfigFile, special);
   // The older file counts only where the newer one does not list its tokens.
-  if (!config.contains("added_tokens_decoder")) read_special_tokens(read_object(files, kMapFile), kMapFile, special);
+  if (!config.contains("added_tokens_decoder"))
+    read_special_tokens(read_object(files, kMapFile), kMapFile, special);
   return special;
 }
 
-const TokenizerClass& class_of(const TokenizerFiles& files, const Json& config, const Json& model_config) {
+const TokenizerClass& class_of(const TokenizerFiles& files, const Json& config,
+                               const Json& model_config) {
   const auto declared = find_text(config, "tokenizer_class", kConfigFile);
-  const bool byte_level = files.text("tokenizer.json").find("\"ByteLevel\"") != std::string_view::npos;
-  return find_tokenizer_class(declared ? declared : find_text(model_config, "tokenizer_class", "config.json"),
-                              find_text(model_config, "model_type", "config.json").value_or(""), byte_level);
+  const bool byte_level =
+      files.text("tokenizer.json").find("\"ByteLevel\"") != std::string_view::npos;
+  return find_tokenizer_class(
+      declared ? declared : find_text(model_config, "tokenizer_class", "config.json"),
+      find_text(model_config, "model_type", "config.json").value_or(""), byte_level);
 }
 
 }  // namespace
@@ -267,26 +293,32 @@ TokenizerSettings apply_settings(const TokenizerFiles& files, RustTokenizer& tok
 
   TokenizerSettings settings;
   SpecialTokens special = all_special_tokens(files, config, kind);
-  if (const Json& padding = description["padding"]; padding.is_object() && !config.contains("pad_token")) {
+  if (const Json& padding = description["padding"];
+      padding.is_object() && !config.contains("pad_token")) {
     special.named.try_emplace("pad_token", padding["pad_token"]);
   }
-  for (const auto& [key, token] : special.named) settings.special_tokens[key] = token_text(token, key, kConfigFile);
+  for (const auto& [key, token] : special.named)
+    settings.special_tokens[key] = token_text(token, key, kConfigFile);
   if (const Json add = tokens_to_add(config, special, description); !add.empty()) {
     tokenizer.add_tokens(add.dump());
     description = parse_json("tokenizer", "tokenizer.json", tokenizer.describe());
   }
-  if (find_flag(config, "split_special_tokens", false, kConfigFile)) tokenizer.split_special_tokens();
+  if (find_flag(config, "split_special_tokens", false, kConfigFile))
+    tokenizer.split_special_tokens();
 
   settings.model_input_names = read_input_names(config, kind);
   read_sides(config, description, kind, settings);
   settings.vocab_size = description["vocab_size"].get<int64_t>();
-  const bool always = find_flag(config, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output", false,
-                                kConfigFile);
-  settings.clean_up_spaces = find_flag(config, "clean_up_tokenization_spaces", false, kConfigFile) &&
-                             (description["model"] != "BPE" || always);
+  const bool always =
+      find_flag(config, "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output",
+                false, kConfigFile);
+  settings.clean_up_spaces =
+      find_flag(config, "clean_up_tokenization_spaces", false, kConfigFile) &&
+      (description["model"] != "BPE" || always);
   settings.chat_templates = read_templates(files, config);
   settings.decodes_in_pieces = decodes_in_pieces(description["decoder"]);
-  settings.byte_fallback = description["decoder"].dump().find("\"ByteFallback\"") != std::string::npos;
+  settings.byte_fallback =
+      description["decoder"].dump().find("\"ByteFallback\"") != std::string::npos;
   return settings;
 }
 

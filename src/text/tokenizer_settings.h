@@ -25,18 +25,19 @@ struct TokenizerSettings {
   bool clean_up_spaces = false;
   /// By name; the usual one is "default".
   std::map<std::string, std::string> chat_templates;
-  /// The decoder writes each token's text where it stands, so that a text can be decoded piece by piece.
+  /// The decoder writes each token's text where it stands, so that a text can be decoded piece by
+  /// piece.
   bool decodes_in_pieces = false;
   /// Tokens such as <0xE2> stand for bytes.
   bool byte_fallback = false;
 };
 
-/// Reads the settings, and gives `tokenizer` what they say: missing special tokens, Llama's own steps.
-/// Errors: corrupt, with the file and the key.
+/// Reads the settings, and gives `tokenizer` what they say: missing special tokens, Llama's own
+/// steps. Errors: corrupt, with the file and the key.
 TokenizerSettings apply_settings(const TokenizerFiles& files, RustTokenizer& tokenizer);
 
-/// What the model takes of what the tokenizer makes, from tokenizer_config.json and config.json alone.
-/// Errors: corrupt, with the file and the key.
+/// What the model takes of what the tokenizer makes, from tokenizer_config.json and config.json
+/// alone. Errors: corrupt, with the file and the key.
 std::vector<std::string> model_input_names(const TokenizerFiles& files);
 
 }  // namespace tranship::text

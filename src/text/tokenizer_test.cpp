@@ -48,7 +48,9 @@ TEST_P(TokenizerGolden, decoded_text_is_that_of_transformers) {
     EXPECT_EQ(tokenizer->decode(c["ids"].get<Ids>(), false), c["decoded_whole"]) << c["text"];
   }
   for (const Json& c : expected["decodes"]) {
-    EXPECT_EQ(tokenizer->decode(c["ids"].get<Ids>(), c["skip_special_tokens"].get<bool>()), c["text"]) << c["ids"];
+    EXPECT_EQ(tokenizer->decode(c["ids"].get<Ids>(), c["skip_special_tokens"].get<bool>()),
+              c["text"])
+        << c["ids"];
   }
 }
 
@@ -59,7 +61,8 @@ TEST_P(TokenizerGolden, batches_are_those_of_transformers) {
     if (c["padding_side"] == "left") options.padding_side = Side::kLeft;
     if (c["padding_side"] == "right") options.padding_side = Side::kRight;
     if (!c["max_length"].is_null()) options.max_length_tokens = c["max_length"].get<int64_t>();
-    const Encoding batch = tokenizer->encode_batch(c["texts"].get<std::vector<std::string>>(), options);
+    const Encoding batch =
+        tokenizer->encode_batch(c["texts"].get<std::vector<std::string>>(), options);
     EXPECT_EQ(batch.num_rows, c["ids"].size());
     EXPECT_EQ(batch.num_columns, c["ids"][0].size());
     EXPECT_EQ(batch.ids, flat(c["ids"])) << c;
@@ -73,7 +76,8 @@ TEST_P(TokenizerGolden, settings_are_those_of_transformers) {
     EXPECT_EQ(tokenizer->special_token(key), pair[0].get<std::string>()) << key;
     EXPECT_EQ(tokenizer->special_token_id(key), pair[1].get<int64_t>()) << key;
   }
-  for (const char* key : {"bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "image_token"}) {
+  for (const char* key :
+       {"bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "image_token"}) {
     EXPECT_EQ(tokenizer->special_token(key).has_value(), expected["special"].contains(key)) << key;
   }
   EXPECT_EQ(tokenizer->vocab_size(), expected["vocab_size"]);
@@ -82,7 +86,8 @@ TEST_P(TokenizerGolden, settings_are_those_of_transformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, TokenizerGolden,
-                         testing::Values("bytelevel", "metaspace", "wordpiece", "unigram", "minilm"),
+                         testing::Values("bytelevel", "metaspace", "wordpiece", "unigram",
+                                         "minilm"),
                          [](const auto& test) { return test.param; });
 
 Tokenizer small(const std::string& config = "") {

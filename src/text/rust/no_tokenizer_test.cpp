@@ -11,7 +11,8 @@ TEST(NoTokenizer, SaysHowToGetOne) {
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
-    EXPECT_NE(std::string(error.what()).find("TRANSHIP_TOKENIZER=ON"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("TRANSHIP_TOKENIZER=ON"), std::string::npos)
+        << error.what();
   }
 }
 

@@ -200,7 +200,11 @@ pub unsafe extern "C" fn tranship_tokenizer_split_special_tokens(
     yes: bool,
     error: *mut Text,
 ) -> bool {
-    guarded(error, || Ok((*tokenizer).split_special_tokens(yes))).is_some()
+    guarded(error, || {
+        (*tokenizer).split_special_tokens(yes);
+        Ok(())
+    })
+    .is_some()
 }
 
 /// Encodes one text. At most `max_length` ids, special ones included; `truncate_left` drops from the start.

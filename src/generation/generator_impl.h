@@ -1,0 +1,24 @@
+// What a Generator holds.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "generation/causal_model.h"
+#include "tranship/generation.h"
+
+namespace tranship {
+
+struct GeneratorImpl {
+  std::filesystem::path directory;
+  Sink sink;
+  std::string config_json;
+  std::string generation_config_json;
+  std::unique_ptr<generation::CausalModel> model;
+  double load_seconds = 0;
+  std::optional<Tokenizer> tokenizer = {};
+};
+
+}  // namespace tranship

@@ -1,0 +1,69 @@
+#include "ir/dim.h"
+
+#include <gtest/gtest.h>
+
+#include "tranship/error.h"
+
+namespace tranship::ir {
+namespace {
+
+const Dim kBatch = Dim::symbol("batch");
+const Dim kPast = Dim::symbol("past");
+const Dim kSequence = Dim::symbol("sequence");
+
+TEST(Dim, EqualExpressionsAreEqualHoweverTheyWereWritten) {
+  EXPECT_EQ(kPast + kSequence, kSequence + kPast);
+  EXPECT_EQ((kPast + 1) * 2, kPast * 2 + 2);
+  EXPECT_EQ(kBatch * kSequence - kSequence * kBatch, Dim(0));
+  EXPECT_EQ((kBatch + kPast) * (kBatch - kPast), kBatch * kBatch - kPast * kPast);
+  EXPECT_FALSE(kPast == kSequence);
+  EXPECT_FALSE(kPast == Dim(1));
+}
+
+TEST(Dim, TextIsCanonical) {
+  EXPECT_EQ((1 + kPast).text(), "past + 1");
+  EXPECT_EQ((kSequence * kBatch * 2).text(), "2*batch*sequence");
+  EXPECT_EQ((kPast - kSequence - 3).text(), "past - sequence - 3");
+  EXPECT_EQ(Dim(-4).text(), "-4");
+  EXPECT_EQ(floor_div(kSequence, 16).text(), "floor_div(sequence, 16)");
+  EXPECT_EQ(max(kSequence, kBatch), max(kBatch, kSequence));
+}
+
+TEST(Dim, DivisionThatComesOutEvenIsExact) {
+  EXPECT_EQ(floor_div(kBatch * kSequence * 6, kBatch * 3), kSequence * 2);
+  EXPECT_EQ(floor_div(kSequence * 4 + 8, 4), kSequence + 2);
+  EXPECT_EQ(mod(kSequence * 4, 4), Dim(0));
+  EXPECT_EQ(floor_div(kSequence, kSequence), Dim(1));
+}
+
+TEST(Dim, EvaluatesWithPythonsRoundingDown) {
+  EXPECT_EQ(floor_div(kSequence - 10, 4).evaluate({{"sequence", 3}}), -2);
+  EXPECT_EQ(mod(kSequence - 10, 4).evaluate({{"sequence", 3}}), 1);
+  EXPECT_EQ(ceil_div(kSequence, 4).evaluate({{"sequence", 9}}), 3);
+  EXPECT_EQ(min(kSequence, kBatch).evaluate({{"sequence", 9}, {"batch", 2}}), 2);
+  EXPECT_THROW(kSequence.evaluate({{"batch", 1}}), Error);
+  EXPECT_THROW(floor_div(kSequence, kBatch).evaluate({{"sequence", 1}, {"batch", 0}}), Error);
+}
+
+TEST(Dim, SubstitutesIntoFunctions) {
+  const Dim d = max(kPast + kSequence, kBatch);
+  EXPECT_EQ(d.substitute({{"past", 3}, {"sequence", 1}}), max(Dim(4), kBatch));
+  EXPECT_EQ(d.substitute({{"past", kBatch}, {"sequence", 0}}), kBatch);
+}
+
+TEST(Dim, ParsesWhatItPrints) {
+  for (const Dim& d : {Dim(7), Dim(-7), kPast + 1, kPast * kBatch * 3 - kSequence, floor_div(kPast + 1, 2) * kBatch,
+                       min(kPast, max(kBatch, 3)), mod(kSequence, 8)}) {
+    EXPECT_EQ(Dim::parse(d.text()), d) << d.text();
+  }
+}
+
+TEST(Dim, RefusesTextThatIsNoSize) {
+  for (const char* text : {"", "+", "a b", "2 +", "f(a, b)", "max(a)", "(a", "99999999999999999999", "1x"}) {
+    EXPECT_THROW(Dim::parse(text), Error) << text;
+  }
+  EXPECT_THROW(Dim::parse(std::string(200, '(') + "a" + std::string(200, ')')), Error);
+}
+
+}  // namespace
+}  // namespace tranship::ir
