@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>  // all of it: one file must have the definitions of its virtual functions
 #include <algorithm>
 #include <new>
 #include <string>

@@ -26,6 +26,7 @@ struct Options {
   std::string task;
   std::string architecture;
   std::string dtype;
+  bool dynamic = true;
   std::vector<std::string> static_sizes;
   std::vector<std::string> ranges;
   std::optional<int> opset;
@@ -48,7 +49,7 @@ Checkpoint open_checkpoint(const Options& options, const Sink& sink) {
 
 OnnxConfig config_of(const Options& options) {
   OnnxConfig config;
-  config.dynamic = true;
+  config.dynamic = options.dynamic;
   config.static_shapes = parse_sizes(options.static_sizes);
   config.dims = parse_ranges(options.ranges);
   config.opset_version = options.opset;
@@ -193,7 +194,7 @@ constexpr Description kDescription = {
 
 void add_shape_options(CLI::App& app, Options& options) {
   const std::string group = "Shapes";
-  app.add_flag("--dynamic", "Batch size and lengths stay open. This is the default.")->group(group);
+  app.add_flag("--dynamic", options.dynamic, "Batch size and lengths stay open. This is the default.")->group(group);
   add_list_option(app, "--static", options.static_sizes, "NAME=SIZE,...",
                   "Fixes axes by name, as in batch=1,sequence=128; those not named stay open. The names are batch, sequence "
                   "(new tokens) and past (cached tokens).")

@@ -5,6 +5,8 @@
 // goes). Text is held back while later ids may still change it: a character of which only some
 // bytes have come, and spaces before punctuation where the tokenizer cleans these up. A decoder
 // that rewrites whole texts is not followed: all its text comes at the end.
+#include <algorithm>
+
 #include "text/tokenizer_data.h"
 #include "tranship/tokenizer.h"
 
@@ -53,8 +55,9 @@ std::string TokenStream::push(int64_t id) {
   if (data.settings.byte_fallback && is_byte_token(token->text))
     return {};  // bytes are read as one run
   const std::string text = data.decode_raw(window_, skip_special_tokens_);
-  const size_t whole = std::max(whole_characters(text), emitted_);
-  const std::string fresh = text.substr(emitted_, whole - emitted_);
+  const size_t start = std::min(emitted_, text.size());
+  const size_t whole = std::max(whole_characters(text), start);
+  const std::string fresh = text.substr(start, whole - start);
   emitted_ = whole;
   if (whole == text.size()) advance(text);
   return settle(fresh, false);

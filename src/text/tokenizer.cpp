@@ -13,9 +13,13 @@ namespace tranship {
 namespace {
 
 std::shared_ptr<const TokenizerData> make_data(const text::TokenizerFiles& files) {
-  text::RustTokenizer rust("tokenizer.json", files.text("tokenizer.json"));
-  text::TokenizerSettings settings = text::apply_settings(files, rust);
-  return std::make_shared<TokenizerData>(std::move(rust), std::move(settings));
+  try {
+    text::RustTokenizer rust("tokenizer.json", files.text("tokenizer.json"));
+    text::TokenizerSettings settings = text::apply_settings(files, rust);
+    return std::make_shared<TokenizerData>(std::move(rust), std::move(settings));
+  } catch (const Error& error) {
+    fail(error.kind(), "{} (of {})", error.what(), files.where);
+  }
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {

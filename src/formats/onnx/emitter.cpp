@@ -41,8 +41,10 @@ std::string Emitter::unique(const std::string& wanted) {
   return node;
 }
 
-std::string Emitter::node(std::string_view op_type, const std::vector<std::string>& inputs, const std::vector<Attribute>& attributes,
+std::string Emitter::node(std::string_view op_type, std::vector<std::string> inputs, const std::vector<Attribute>& attributes,
                           std::string_view scope, const std::string& wanted) {
+  // Absent at the end is left out: ONNX Runtime 1.31 crashes on a LayerNormalization with an empty bias.
+  while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
   std::string key(op_type);
   for (const std::string& input : inputs) key += "|" + input;
   for (const Attribute& a : attributes) {

@@ -45,7 +45,7 @@ class Emitter {
 
   /// Adds a node with one result, or finds an equal one. `wanted` is the result's name, if free; `scope` names the node.
   /// An empty input is an absent one.
-  std::string node(std::string_view op_type, const std::vector<std::string>& inputs, const std::vector<Attribute>& attributes = {},
+  std::string node(std::string_view op_type, std::vector<std::string> inputs, const std::vector<Attribute>& attributes = {},
                    std::string_view scope = "", const std::string& wanted = "");
   /// Adds a node as it is, never merged; the caller fills in the rest.
   ::onnx::NodeProto* raw_node(std::string_view op_type, std::string_view scope);

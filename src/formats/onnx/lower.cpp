@@ -87,9 +87,18 @@ constexpr std::string_view reduce_op(ir::ReduceKind fn) {
 /// them flat, and a form is made from the other where it is needed, once.
 class Lowering {
  public:
-  Lowering(const Graph& graph, int opset_version, const std::map<std::string, DType>& stored, Emitter& emit, Unsupported& unsupported)
-      : graph_(graph), opset_(opset_version), stored_(stored), emit_(emit), unsupported_(unsupported), forms_(graph.num_values()) {
-    for (const ir::Output& o : graph.outputs()) wanted_.emplace(o.value, o.name);  // the first name is the value's own
+  /// output_names: of the graph's outputs, in order.
+  Lowering(const Graph& graph, std::vector<std::string> output_names, int opset_version, const std::map<std::string, DType>& stored,
+           Emitter& emit, Unsupported& unsupported)
+      : graph_(graph),
+        output_names_(std::move(output_names)),
+        opset_(opset_version),
+        stored_(stored),
+        emit_(emit),
+        unsupported_(unsupported),
+        forms_(graph.num_values()) {
+    // The first name is the value's own.
+    for (size_t i = 0; i < output_names_.size(); ++i) wanted_.emplace(graph.outputs()[i].value, output_names_[i]);
   }
 
   /// inputs: names given to the graph's Inputs; a top-level graph has its own.
@@ -102,9 +111,9 @@ class Lowering {
         lower(n);
       }
     }
-    for (const ir::Output& o : graph_.outputs()) {
-      const std::string made = full(o.value);
-      if (made != o.name) emit_.identity(made, o.name);
+    for (size_t i = 0; i < output_names_.size(); ++i) {
+      const std::string made = full(graph_.outputs()[i].value);
+      if (made != output_names_[i]) emit_.identity(made, output_names_[i]);
     }
   }
 
@@ -232,6 +241,7 @@ class Lowering {
                 ::onnx::AttributeProto* attribute, std::string_view name);
 
   const Graph& graph_;
+  std::vector<std::string> output_names_;
   int opset_;
   const std::map<std::string, DType>& stored_;
   Emitter& emit_;
@@ -410,8 +420,9 @@ void Lowering::subgraph(const Graph& body, const std::vector<std::string>& input
   graph->set_name(body.name());
   Emitter emit(*graph, &emit_);
   for (size_t i = 0; i < num_formal; ++i) set_type(formal_types[i], inputs[i], graph->add_input());
-  Lowering inner(body, opset_, stored_, emit, unsupported_);
-  for (auto& [value, output] : inner.wanted_) output = emit_.unique(body.name() + "/" + output);
+  std::vector<std::string> output_names;  // names are unique in the whole model
+  for (const ir::Output& o : body.outputs()) output_names.push_back(emit_.unique(body.name() + "/" + o.name));
+  Lowering inner(body, output_names, opset_, stored_, emit, unsupported_);
   std::vector<std::string> values;
   const std::vector<const Node*> nodes = body.inputs();
   // Loop has an input more than its body in ours: ONNX passes the condition in.
@@ -421,7 +432,7 @@ void Lowering::subgraph(const Graph& body, const std::vector<std::string>& input
     values.push_back(inputs[from]);
   }
   inner.run(values);
-  for (const ir::Output& o : body.outputs()) set_type(body.type(o.value), inner.full(o.value), graph->add_output());
+  for (size_t i = 0; i < output_names.size(); ++i) set_type(body.type(body.outputs()[i].value), output_names[i], graph->add_output());
   weights_.insert(weights_.end(), inner.weights_.begin(), inner.weights_.end());
 }
 
@@ -500,11 +511,15 @@ std::vector<std::string> lower_graph(const Graph& graph, int opset_version, cons
       if (const auto symbol = input.shape[axis].as_symbol()) emit.set_origin(*symbol, {input.name, axis});
     }
   }
-  for (const ir::Output& o : graph.outputs()) emit.reserve(o.name);
+  std::vector<std::string> output_names;
+  for (const ir::Output& o : graph.outputs()) {
+    emit.reserve(o.name);
+    output_names.push_back(o.name);
+  }
   for (const Node& n : graph.nodes()) {
     if (n.kind() == OpKind::kParam) emit.reserve(as<ir::Param>(*n.op).name);
   }
-  Lowering lowering(graph, opset_version, stored, emit, unsupported);
+  Lowering lowering(graph, output_names, opset_version, stored, emit, unsupported);
   lowering.run(inputs);
   for (const ir::Output& o : graph.outputs()) set_type(graph.type(o.value), o.name, to.add_output());
   return lowering.weights();

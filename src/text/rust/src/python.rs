@@ -29,14 +29,18 @@ fn write_repr(out: &mut String, value: &Value) -> Result<(), Error> {
         ValueKind::Seq | ValueKind::Iterable => {
             write_list(out, '[', ']', value.try_iter()?, |out, item| write_repr(out, &item))?
         }
-        ValueKind::Map => write_list(out, '{', '}', value.try_iter()?, |out, key| {
-            write_repr(out, &key)?;
-            out.push_str(": ");
-            write_repr(out, &value.get_item(&key)?)
-        })?,
+        ValueKind::Map => write_map(out, value)?,
         _ => out.push_str(&value.to_string()),
     }
     Ok(())
+}
+
+fn write_map(out: &mut String, map: &Value) -> Result<(), Error> {
+    write_list(out, '{', '}', map.try_iter()?, |out, key| {
+        write_repr(out, &key)?;
+        out.push_str(": ");
+        write_repr(out, &map.get_item(&key)?)
+    })
 }
 
 fn write_list(
@@ -88,7 +92,7 @@ fn float_of(number: f64, infinity: &str, nan: &str) -> String {
         return nan.to_string();
     }
     if number.is_infinite() {
-        return if number < 0.0 { format!("-{infinity}") } else { infinity.to_string() };
+        return if number.is_sign_negative() { format!("-{infinity}") } else { infinity.to_string() };
     }
     let text = format!("{number:?}");
     let Some((mantissa, exponent)) = text.split_once('e') else { return text };

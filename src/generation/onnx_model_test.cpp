@@ -1,0 +1,120 @@
+// The decode loop over real graphs: a tiny llama, exported, run by ONNX Runtime, against Transformers' generate().
+#include "generation/onnx_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing.h"
+#include "formats/onnx/ort_library.h"
+#include "generation/testing.h"
+#include "tranship/exporters.h"
+#include "tranship/generation.h"
+
+namespace tranship::generation {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class TinyLlama : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      onnx::OrtLibrary::open({}, {});
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  static Checkpoint checkpoint() { return Checkpoint::synthetic(sampling_golden()["config"].dump()); }
+
+  Generator exported(OnnxConfig config = {}) const {
+    config.dynamic = true;
+    OnnxExporter().export_for_generation(checkpoint(), config).save_pretrained(folder_.path());
+    return Generator::open(folder_.path());
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(TinyLlama, a_left_padded_batch_gives_the_tokens_of_transformers) {
+  Generator generator = exported();
+  const Json golden = sampling_golden();
+  for (const Json& run : golden["tokens"]) {
+    const auto prompts = run["prompts"].get<std::vector<Ids>>();
+    const auto expected = run["new_ids"].get<std::vector<Ids>>();
+    const GenerationConfig config = {.max_new_tokens = 24, .repetition_penalty = run["repetition_penalty"].get<double>()};
+    const GenerationResult result = generator.generate(prompts, config);
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(result.sequences[i].new_ids, expected[i]) << i;
+  }
+}
+
+TEST_F(TinyLlama, a_prompt_alone_gives_the_tokens_that_it_gives_in_a_batch) {
+  Generator generator = exported();
+  const Json run = sampling_golden()["tokens"][0];
+  const auto prompts = run["prompts"].get<std::vector<Ids>>();
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const GenerationResult result = generator.generate(std::span(&prompts[i], 1), {.max_new_tokens = 24});
+    EXPECT_EQ(result.sequences[0].new_ids, run["new_ids"][i].get<Ids>()) << i;
+  }
+}
+
+TEST_F(TinyLlama, rows_that_end_early_do_not_change_the_others) {
+  Generator generator = exported();
+  const Json run = sampling_golden()["tokens"][0];
+  const auto prompts = run["prompts"].get<std::vector<Ids>>();
+  const GenerationConfig config = {.max_new_tokens = 24, .eos_token_id = {32, 19}};
+  const GenerationResult result = generator.generate(prompts, config);
+  EXPECT_THAT(result.sequences[0].new_ids, ElementsAre(0, 33, 32));
+  EXPECT_THAT(result.sequences[1].new_ids, ElementsAre(51, 19));
+  EXPECT_EQ(result.sequences[2].new_ids, run["new_ids"][2].get<Ids>());
+}
+
+TEST_F(TinyLlama, what_is_drawn_for_a_prompt_does_not_depend_on_its_company) {
+  Generator generator = exported();
+  const std::vector<Ids> both = {{5, 17, 3}, {11}};
+  const GenerationConfig config = {.max_new_tokens = 24, .do_sample = true, .seed = 5};
+  const GenerationResult alone = generator.generate(std::span(both).first(1), config);
+  EXPECT_EQ(alone.sequences[0].new_ids, generator.generate(both, config).sequences[0].new_ids);
+}
+
+TEST_F(TinyLlama, a_graph_without_attention_mask_takes_prompts_of_one_length_only) {
+  OnnxConfig config;
+  config.graph_inputs = std::vector<std::string>{"input_ids"};
+  Generator generator = exported(config);
+  const Json run = sampling_golden()["tokens"][0];
+  const auto prompts = run["prompts"].get<std::vector<Ids>>();
+  const GenerationResult result = generator.generate(std::span(prompts).first(1), {.max_new_tokens = 24});
+  EXPECT_EQ(result.sequences[0].new_ids, run["new_ids"][0].get<Ids>());
+  const Error error = error_of([&] { generator.generate(prompts, {.max_new_tokens = 24}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+  EXPECT_THAT(error.what(), HasSubstr("attention_mask"));
+}
+
+TEST_F(TinyLlama, caches_by_any_name_are_found) {
+  OnnxConfig config;
+  config.cache_name = "cache";
+  Generator generator = exported(config);
+  const Json run = sampling_golden()["tokens"][0];
+  const auto prompts = run["prompts"].get<std::vector<Ids>>();
+  EXPECT_EQ(generator.generate(prompts, {.max_new_tokens = 24}).sequences[1].new_ids, run["new_ids"][1].get<Ids>());
+}
+
+TEST_F(TinyLlama, an_artifact_of_one_forward_does_not_open) {
+  OnnxExporter().export_model(checkpoint(), OnnxConfig{.dynamic = true}).save_pretrained(folder_.path());
+  const Error error = error_of([&] { Generator::open(folder_.path()); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("has no component 'prefill'"), HasSubstr("--task generation")));
+}
+
+TEST_F(TinyLlama, stop_strings_want_a_tokenizer) {
+  Generator generator = exported();
+  const std::vector<Ids> prompts = {{5}};
+  const Error error = error_of([&] { generator.generate(prompts, {.stop_strings = {"a"}}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kIo);
+  EXPECT_THAT(error.what(), HasSubstr("tokenizer.json"));
+}
+
+}  // namespace
+}  // namespace tranship::generation
