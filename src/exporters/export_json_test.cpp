@@ -1,5 +1,6 @@
 #include "exporters/export_json.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

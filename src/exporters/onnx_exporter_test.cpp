@@ -4,6 +4,7 @@
 #include "base/atomic_file.h"
 #include "base/json.h"
 #include "base/testing.h"
+#include "checkpoint/checkpoint_data.h"
 #include "models/families.h"
 #include "tranship/exporters.h"
 
