@@ -38,23 +38,26 @@ enum class WeightsPlacement {
 /// Options of an ONNX export. Fields of Transformers first, with its names and defaults; then ours.
 struct OnnxConfig {
   /// Every axis that may vary stays open, under the names batch, sequence, past. False: the shapes of sample_inputs, or
-  /// `static_shapes`.
+  /// `static_shapes`. The length of a cache that grows (past) stays open unless static_shapes names it.
   bool dynamic = false;
   /// By input, then axis: the axes that stay open, and their range; all others are those of sample_inputs. Wins over
-  /// `dynamic`. One name is one size, wherever it stands.
+  /// `dynamic`. One name is one size, wherever it stands; two names for what the model makes one size are an error. An
+  /// axis of the same size in another input need not be listed. In the graph, axes keep their names (batch, sequence).
   std::map<std::string, std::map<int64_t, DynamicDim>> dynamic_shapes = {};
   /// Accepted for the guide's sake: sizes are never guessed here, so there are no guards to defer.
   bool prefer_deferred_runtime_asserts_over_guards = false;
   std::optional<int> opset_version = {};  // 18 to 24; absent: 20
+  /// Accepted for the guide's sake. Graphs are made small, not traced: the passes, which only drop what changes nothing,
+  /// run either way.
   bool optimize = true;
   std::optional<std::string> ort_fusions = {};  // none yet: any value is Error{unsupported}
 
   /// Sizes of axes by name ("batch", "sequence", "past"): what is named here is fixed, the rest is as `dynamic` says.
   std::map<std::string, int64_t> static_shapes = {};
-  /// Ranges of axes by name, recorded in the graph.
+  /// Ranges of axes by name, recorded in the graph: these axes stay open, whatever `dynamic` says.
   std::map<std::string, DynamicDim> dims = {};
-  /// dtype of weights and activations. Absent: the checkpoint's where the runtime has kernels for it, else f32
-  /// (ONNX Runtime's CPU has none for f16 and bf16).
+  /// dtype of weights and activations: f32, f16 or bf16. Absent: f32, since ONNX Runtime's CPU has no kernels for f16 and
+  /// bf16.
   std::optional<DType> dtype = {};
   bool external_data = true;  // false: weights inside the .onnx, at most 2 GB
   WeightsPlacement weights = WeightsPlacement::kCopy;
@@ -71,14 +74,15 @@ struct OnnxConfig {
   /// Reads a JSON object with these names, `export_format` allowed. Errors: invalid_argument for an unknown key (all of
   /// them), a wrong type, ort_fusions without optimize.
   static OnnxConfig from_json(std::string_view json);
-  /// As Transformers' to_json_string: indent 2, sorted keys.
+  /// As Transformers' to_json_string: indent 2, sorted keys. Its fields always, ours where they are not the default: so
+  /// Transformers reads what it could have written.
   std::string to_json() const;
 };
 
 /// What was recorded when a component was made: export.json's metadata.
 struct ExportMetadata {
   std::string architecture;
-  std::map<std::string, std::string> packages;  // name -> version: tranship, and what Transformers' loader asks for
+  std::map<std::string, std::string> packages;  // name -> version of what made it: tranship
   std::string export_config;                    // JSON object
   std::string export_dtype;                     // "float32"
   std::string export_device;                    // "cpu"
@@ -153,7 +157,8 @@ class ExportedModel {
   const std::string& config() const;
   const std::string& generation_config() const;
 
-  /// What save_pretrained writes, with exact sizes: the files of the components, and the small ones.
+  /// What save_pretrained writes, with exact sizes: the files of the components, and the small ones. (In the checkpoint's
+  /// own directory, small files that are there already stay as they are.)
   std::vector<ArtifactFile> files() const;
 
   /// Writes the components, config.json, generation_config.json, the tokenizer's files, and last export.json: without it
@@ -163,19 +168,23 @@ class ExportedModel {
 
   using Source = ArtifactSource;
   /// Opens what save_pretrained (ours, or Transformers') wrote. Runtimes are opened at the first run.
-  /// Errors: io without an export.json; corrupt if it is not one; unsupported for another format.
+  /// Errors: io without an export.json, or without a file that it names; corrupt if it is not one, or a file has not the
+  /// size that it says; unsupported for another format.
   static ExportedModel from_pretrained(const std::filesystem::path& directory, const Source& source, const Sink& sink = {});
   static ExportedModel from_pretrained(const std::filesystem::path& directory) { return from_pretrained(directory, Source{}); }
   /// The directory it was loaded from; empty for a fresh export.
   const std::filesystem::path& directory() const;
 
-  /// Runs on another device from now on. Errors: unsupported for an unknown device.
+  /// Runs on another device from now on; copies of this model stay on theirs. The first run says whether there is such a
+  /// device: invalid_argument for an unknown name, unsupported for one that the runtime lacks.
   ExportedModel& to(const std::string& device);
   ExportedModel& to(const RunOptions& options);
 
   /// Runs the only component. Inputs that the graph does not have are dropped with one warning; an optional input that
   /// the graph has and the call has not gets the model's default (attention_mask: ones; token_type_ids: zeros;
-  /// position_ids: 0 ... S-1).
+  /// position_ids: 0 ... S-1, after what is cached). Names of cache inputs may have their prefix "input." or not.
+  /// A fresh export is written to a private temporary folder for its first run; one that refers to its checkpoint's weights
+  /// runs only after it was saved and loaded (unsupported).
   /// Errors: invalid_argument naming the missing inputs, or if there are several components; what the runtime says.
   NamedTensors operator()(const NamedTensors& inputs, const Sink& sink = {}) const;
   /// Runs one component. Errors: the same.

@@ -3,7 +3,7 @@
 //   tranship::Generator generator = tranship::Generator::open("smollm2-onnx");
 //   tranship::GenerationConfig config = generator.generation_config();
 //   config.max_new_tokens = 100;
-//   tranship::GeneratedText answer = generator.chat({{"user", "What is the capital of France?"}}, config);
+//   tranship::GeneratedText answer = generator.chat({{"user", "Which way is north?"}}, config);
 #pragma once
 
 #include <cstdint>
@@ -27,20 +27,22 @@ namespace tranship {
 struct GenerationConfig {
   /// At most so many new tokens a sequence. Wins over max_length.
   std::optional<int64_t> max_new_tokens = {};
-  /// At most so many tokens with the prompt, padding included. With neither: 20 new tokens, but no more than the model
-  /// has positions.
+  /// At most so many tokens with the prompt, padding included. With neither: 20 new tokens, but no
+  /// more than the model has positions.
   std::optional<int64_t> max_length = {};
   /// No EOS before so many new tokens, or before so many tokens with the prompt.
   std::optional<int64_t> min_new_tokens = {};
   std::optional<int64_t> min_length = {};
 
-  bool do_sample = false;           // false: the most likely token, the lowest id among equals
-  double temperature = 1.0;         // with do_sample: logits are divided by it
-  int64_t top_k = 50;               // with do_sample: only the k most likely tokens; 0: all
-  double top_p = 1.0;               // with do_sample: only the most likely tokens that together have this probability
-  double repetition_penalty = 1.0;  // each token of the prompt or the text so far becomes less likely; 1: no
-  /// Where draws begin. Absent: somewhere else each time (GenerationResult::seed says where). The numbers are not
-  /// those of PyTorch: with one seed, ours repeat themselves, but are not Transformers'.
+  bool do_sample = false;    // false: the most likely token, the lowest id among equals
+  double temperature = 1.0;  // with do_sample: logits are divided by it
+  int64_t top_k = 50;        // with do_sample: only the k most likely tokens; 0: all
+  double top_p = 1.0;        // with do_sample: only the most likely ones that have this probability
+  /// Over 1: tokens of the prompt and of the text so far become less likely.
+  double repetition_penalty = 1.0;
+  /// Where draws begin. Absent: somewhere else each time (GenerationResult::seed says where). The
+  /// numbers are not those of PyTorch: with one seed, ours repeat themselves, but are not
+  /// Transformers'.
   std::optional<uint64_t> seed = {};
 
   std::vector<int64_t> eos_token_id = {};      // each of them ends a sequence
@@ -48,11 +50,13 @@ struct GenerationConfig {
   std::optional<int64_t> bos_token_id = {};    // what an empty prompt becomes
   std::vector<std::string> stop_strings = {};  // each of them ends a sequence; needs the tokenizer
 
-  /// Reads a generation_config.json; where it has no eos_token_id, pad_token_id or bos_token_id, config.json's serve.
-  /// Without one (empty text) all is read from config.json, as Transformers does. Unknown keys are ignored.
-  /// Errors: corrupt for a wrong type; unsupported, naming all keys, if one that changes what is generated, and that is
-  /// not among the fields above, has a value that does so (num_beams 4, min_p 0.1).
-  static GenerationConfig from_json(std::string_view generation_config_json, std::string_view config_json);
+  /// Reads a generation_config.json; where it has no eos_token_id, pad_token_id or bos_token_id,
+  /// config.json's serve. Without one (empty text) all is read from config.json, as Transformers
+  /// does. Unknown keys are ignored.
+  /// Errors: corrupt for a wrong type; unsupported, naming all keys, if one that changes what is
+  /// generated, and that is not among the fields above, has a value that does so (num_beams 4).
+  static GenerationConfig from_json(std::string_view generation_config_json,
+                                    std::string_view config_json);
 };
 
 enum class FinishReason {
@@ -65,19 +69,19 @@ enum class FinishReason {
 std::string_view name(FinishReason reason);
 
 struct GenerationStats {
-  double load_seconds = 0;      // of opening the generator
-  double prefill_seconds = 0;   // until the first new token
-  double decode_seconds = 0;    // from there to the end
-  int64_t prompt_tokens = 0;    // padding not counted
-  int64_t new_tokens = 0;       // of all sequences
-  int64_t decoded_tokens = 0;   // those of them that came after the first one of their sequence
+  double load_seconds = 0;     // of opening the generator
+  double prefill_seconds = 0;  // until the first new token
+  double decode_seconds = 0;   // from there to the end
+  int64_t prompt_tokens = 0;   // padding not counted
+  int64_t new_tokens = 0;      // of all sequences
+  int64_t decoded_tokens = 0;  // those of them that came after the first one of their sequence
 
   double prefill_tokens_per_second() const;
   double decode_tokens_per_second() const;
 };
 
 struct GeneratedSequence {
-  std::vector<int64_t> new_ids;  // without the prompt; an EOS token or stop string that ended it is there
+  std::vector<int64_t> new_ids;  // without the prompt; with the EOS token or stop string
   FinishReason finish_reason = FinishReason::kLength;
 };
 
@@ -90,7 +94,8 @@ struct GenerationResult {
 struct GeneratedText {
   std::vector<int64_t> prompt_ids;
   std::vector<int64_t> new_ids;  // as in GeneratedSequence
-  /// The new ids as text, without special tokens, cut before the stop string (Transformers leaves that in).
+  /// The new ids as text, without special tokens, cut before the stop string (Transformers leaves
+  /// that in).
   std::string text;
   FinishReason finish_reason = FinishReason::kLength;
   GenerationStats stats;
@@ -99,7 +104,8 @@ struct GeneratedText {
 
 /// Told of each new token of each sequence, in order. Returns whether the sequence goes on.
 using OnToken = std::function<bool(size_t sequence, int64_t id)>;
-/// Told of text as it becomes certain; the pieces put together are GeneratedText::text. Returns whether to go on.
+/// Told of text as it becomes certain; the pieces put together are GeneratedText::text. Returns
+/// whether to go on.
 using OnText = std::function<bool(std::string_view text)>;
 
 struct GeneratorImpl;
@@ -108,9 +114,10 @@ struct GeneratorImpl;
 class Generator {
  public:
   /// Opens what export_for_generation() saved (ours, or Transformers' with a growing cache).
-  /// Errors: as ExportedModel::from_pretrained; invalid_argument if there are no components prefill and decode;
-  /// unsupported if they take inputs that the loop cannot give; those of the runtime.
-  static Generator open(const std::filesystem::path& directory, const RunOptions& options = {}, const Sink& sink = {});
+  /// Errors: as ExportedModel::from_pretrained; invalid_argument if there are no components prefill
+  /// and decode; unsupported if they take inputs that the loop cannot give; those of the runtime.
+  static Generator open(const std::filesystem::path& directory, const RunOptions& options = {},
+                        const Sink& sink = {});
   ~Generator();
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
@@ -120,27 +127,33 @@ class Generator {
   /// The artifact's tokenizer, read when first asked for. Errors: as Tokenizer::open.
   const Tokenizer& tokenizer();
 
-  /// Continues all prompts (token ids) as one batch: shorter ones are padded on the left, and a sequence that has ended
-  /// is fed padding until all have.
-  /// Errors: invalid_argument for a configuration that makes no sense (all of its faults), no prompts, an empty prompt
-  /// without a BOS token, negative ids, a prompt that max_length does not hold; unsupported if the model takes no
-  /// attention_mask and the prompts differ in length; corrupt if the model's logits are not numbers; those of the runtime.
-  GenerationResult generate(std::span<const std::vector<int64_t>> prompts, const GenerationConfig& config,
-                            const OnToken& on_token = {});
+  /// Continues all prompts (token ids) as one batch: shorter ones are padded on the left, and a
+  /// sequence that has ended is fed padding until all have.
+  /// Errors: invalid_argument for a configuration that makes no sense (all of its faults), no
+  /// prompts, an empty prompt without a BOS token, negative ids, a prompt that max_length does not
+  /// hold; unsupported if the model takes no attention_mask and the prompts differ in length;
+  /// corrupt if the model's logits are not numbers; those of the runtime.
+  GenerationResult generate(std::span<const std::vector<int64_t>> prompts,
+                            const GenerationConfig& config, const OnToken& on_token = {});
 
   /// Continues a text. Errors: as generate() and Tokenizer::encode.
-  GeneratedText generate_text(std::string_view prompt, const GenerationConfig& config, const OnText& on_text = {});
+  GeneratedText generate_text(std::string_view prompt, const GenerationConfig& config,
+                              const OnText& on_text = {});
 
-  /// Answers a conversation, written as the chat template says. Errors: as generate() and Tokenizer::apply_chat_template.
-  GeneratedText chat(std::span<const ChatMessage> messages, const GenerationConfig& config, const OnText& on_text = {});
-  GeneratedText chat(std::initializer_list<ChatMessage> messages, const GenerationConfig& config, const OnText& on_text = {}) {
+  /// Answers a conversation, written as the chat template says. Errors: as generate() and
+  /// Tokenizer::apply_chat_template.
+  GeneratedText chat(std::span<const ChatMessage> messages, const GenerationConfig& config,
+                     const OnText& on_text = {});
+  GeneratedText chat(std::initializer_list<ChatMessage> messages, const GenerationConfig& config,
+                     const OnText& on_text = {}) {
     return chat(std::span(messages.begin(), messages.size()), config, on_text);
   }
 
   explicit Generator(std::unique_ptr<GeneratorImpl> impl);
 
  private:
-  GeneratedText continue_ids(std::vector<int64_t> prompt_ids, const GenerationConfig& config, const OnText& on_text);
+  GeneratedText continue_ids(std::vector<int64_t> prompt_ids, const GenerationConfig& config,
+                             const OnText& on_text);
   std::unique_ptr<GeneratorImpl> impl_;
 };
 

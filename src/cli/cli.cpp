@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>  // all of it: one file must have the definitions of its virtual functions
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,10 +60,8 @@ class Line {
     } catch (const CLI::CallForHelp&) {
       console_.print(manual(*app_, console_.width()));
       return kDone;
-    } catch (const CLI::ExtrasError&) {
-      throw UsageError(unexpected());
     } catch (const CLI::ParseError& error) {
-      throw UsageError(error.what());
+      throw UsageError(unexpected().value_or(error.what()));
     }
     if (version_) {
       console_.print(version_text());
@@ -96,11 +95,13 @@ class Line {
     throw UsageError(fmt::format("there is no command '{}'{}", *word, meant ? fmt::format("; did you mean '{}'?", *meant) : ""));
   }
 
-  /// What to say of words that no option or argument took.
-  std::string unexpected() const {
+  /// What to say of words that no option or argument took; nothing if all were taken. A mistyped option is why others
+  /// are missing, so it is told first.
+  std::optional<std::string> unexpected() const {
     const std::vector<std::string> words = root_.remaining(true);
+    if (words.empty()) return std::nullopt;
     const auto option = std::ranges::find_if(words, [](const std::string& w) { return w.starts_with('-') && w != "--"; });
-    if (option == words.end()) return fmt::format("unexpected argument '{}'", words.empty() ? "" : words.front());
+    if (option == words.end()) return fmt::format("unexpected argument '{}'", words.front());
     std::vector<std::string> names;
     for (const OptionEntry& entry : entries(*app_)) names.insert(names.end(), entry.names.begin(), entry.names.end());
     const std::string name = option->substr(0, option->find('='));

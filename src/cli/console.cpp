@@ -69,6 +69,11 @@ void Console::print(std::string_view text) {
   }
 }
 
+void Console::print_live(std::string_view text) {
+  print(terminal_out_ ? printable(text) : std::string(text));
+  flush();
+}
+
 void Console::flush() {
   if (std::fflush(stdout) != 0) {
     fail(ErrorKind::kIo, "[print] cannot write to standard output: {}", std::strerror(errno));

@@ -25,6 +25,8 @@ class Console {
 
   /// Text for standard output, as it is. Errors: io if it cannot be written.
   void print(std::string_view text);
+  /// Text that somebody else wrote, to be seen at once. A terminal gets it without control characters. Errors: io.
+  void print_live(std::string_view text);
   /// Makes sure that all of it is written. Errors: io.
   void flush();
   /// In color where standard output is a terminal that has colors.

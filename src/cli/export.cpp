@@ -71,10 +71,13 @@ struct Export {
   ModelFacts facts;  // of a dry run
 };
 
+DType dtype_of(const ExportedModel& model) {
+  return find_dtype(model.components().front().second.metadata.export_dtype).value_or(DType::kF32);
+}
+
 /// The graphs are built a second time, in milliseconds: an ExportedModel does not say what it weighs.
 ModelFacts weigh(const Checkpoint& checkpoint, const OnnxConfig& config, const Export& made) {
-  const std::optional<DType> dtype = find_dtype(made.model.components().front().second.metadata.export_dtype);
-  const tasks::TaskOptions options = {.dtype = dtype.value_or(DType::kF32),
+  const tasks::TaskOptions options = {.dtype = dtype_of(made.model),
                                       .architecture = config.architecture,
                                       .graph_inputs = exporters::choose_graph_inputs(checkpoint, {}, config),
                                       .cache_name = config.cache_name,
@@ -116,11 +119,11 @@ uint64_t total_bytes(const ExportedModel& model) {
 Json report(const Options& options, const Export& made) {
   const ExportMetadata& metadata = made.model.components().front().second.metadata;
   Json out;
-  out["directory"] = options.output;
+  out["directory"] = printable(options.output);
   out["export_format"] = std::string(made.model.export_format());
   out["architecture"] = metadata.architecture;
   out["task"] = made.task;
-  out["dtype"] = metadata.export_dtype;
+  out["dtype"] = std::string(name(dtype_of(made.model)));
   out["components"] = Json::array();
   for (const auto& [name, component] : made.model.components()) {
     Json entry;
@@ -152,7 +155,7 @@ std::string describe(const Options& options, const Export& made, const Console& 
     components += fmt::format("{}{} ({} nodes)", components.empty() ? "" : ", ", name, component.program.num_nodes());
   }
   std::string out = fmt::format("{} to {} in {}: {}\n\n", printable(metadata.architecture), made.model.export_format(),
-                                metadata.export_dtype, components);
+                                name(dtype_of(made.model)), components);
   Table files({"file", ">size"});
   for (const ArtifactFile& file : made.model.files()) {
     files.add({file.name, options.dry_run ? format_exact(file.size_bytes) + " B" : format_bytes(file.size_bytes)});
@@ -174,7 +177,7 @@ std::string describe(const Options& options, const Export& made, const Console& 
 void run(const Options& options, Console& console) {
   const Export made = do_export(options, console);
   if (options.json) {
-    console.print(to_python_json(report(options, made)) + "\n");
+    console.print(to_python_json_line(report(options, made)) + "\n");
   } else {
     console.print(describe(options, made, console));
   }

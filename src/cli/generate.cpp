@@ -87,7 +87,9 @@ std::string stats_text(const GeneratedText& made) {
   table.add({"decode", format_duration(stats.decode_seconds),
              fmt::format("{}, {:.1f} tokens/s", tokens(stats.decoded_tokens), stats.decode_tokens_per_second())});
   table.add({"end", std::string(name(made.finish_reason)), fmt::format("{} new", tokens(stats.new_tokens))});
-  return "\n" + table.text();
+  std::string text = "\n" + table.text();
+  text.pop_back();
+  return text;
 }
 
 Json report(const GeneratedText& made) {
@@ -131,11 +133,10 @@ void run(const Options& options, Console& console) {
   const GeneratedText made = generate(generator, options, prompt, [&](std::string_view text) {
     check_interrupt();
     if (options.json) return true;
-    console.print(text);
-    console.flush();
+    console.print_live(text);
     return true;
   });
-  console.print(options.json ? to_python_json(report(made)) + "\n" : "\n");
+  console.print(options.json ? to_python_json_line(report(made)) + "\n" : "\n");
   if (options.stats) console.note(stats_text(made));
 }
 

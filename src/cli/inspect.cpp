@@ -79,7 +79,7 @@ void run(const Options& options, Console& console) {
   }
   Json report = make_report(options, kind, console.sink());
   if (!options.component.empty()) choose_component(report, options.component);
-  console.print(options.json ? to_python_json(report) + "\n" : describe(report, console.width()));
+  console.print(options.json ? to_python_json_line(report) + "\n" : describe(report, console.width()));
 }
 
 constexpr Description kDescription = {

@@ -97,7 +97,7 @@ Json files_of(const std::filesystem::path& directory) {
 Json report_onnx(const std::filesystem::path& path) {
   Json report;
   report["kind"] = "onnx";
-  report["path"] = path.string();
+  report["path"] = printable(path.string());
   add_summary(onnx::read_summary(path), path.parent_path(), report);
   return report;
 }
@@ -107,7 +107,7 @@ Json report_artifact(const std::filesystem::path& path, const Sink& sink) {
   const exporters::Manifest manifest = exporters::read_manifest(file.string(), read_text(file), sink);
   Json report;
   report["kind"] = "artifact";
-  report["path"] = path.string();
+  report["path"] = printable(path.string());
   report["export_format"] = manifest.export_format;
   report["components"] = Json::array();
   for (const exporters::Manifest::Component& component : manifest.components) {
@@ -115,7 +115,8 @@ Json report_artifact(const std::filesystem::path& path, const Sink& sink) {
     entry["name"] = component.name;
     entry["file"] = component.file;
     entry["architecture"] = component.metadata.architecture;
-    entry["dtype"] = component.metadata.export_dtype;
+    const std::optional<DType> dtype = find_dtype(component.metadata.export_dtype);
+    entry["dtype"] = dtype ? std::string(name(*dtype)) : component.metadata.export_dtype;
     entry["packages"] = component.metadata.packages;
     if (manifest.export_format == OnnxExporter::kExportFormat) add_summary(onnx::read_summary(path / component.file), path, entry);
     report["components"].push_back(std::move(entry));
@@ -128,7 +129,7 @@ Json report_safetensors(const std::filesystem::path& path) {
   const SafetensorsFile file = open_safetensors(path);
   Json report;
   report["kind"] = "safetensors";
-  report["path"] = path.string();
+  report["path"] = printable(path.string());
   report["metadata"] = file.metadata;
   report["tensors"] = Json::array();
   for (const auto& [tensor, source] : file.tensors) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/gguf_file.h"
+#include "cli/format.h"
 #include "cli/inspect.h"
 #include "cli/model_facts.h"
 #include "exporters/graph_inputs.h"
@@ -26,7 +27,7 @@ DType dtype_of(const CheckpointData& data) {
 
 Json tensor_entry(const std::string& tensor, std::string_view dtype, const std::vector<int64_t>& shape, size_t bytes) {
   Json entry;
-  entry["name"] = tensor;
+  entry["name"] = printable(tensor);
   entry["dtype"] = std::string(dtype);
   entry["shape"] = shape;
   entry["bytes"] = bytes;
@@ -115,7 +116,7 @@ Json report_model(const OpenedModel& model, const ModelChoice& choice, const Sin
   const CheckpointData& data = model.checkpoint.data();
   Json report;
   report["kind"] = std::string(word(model.kind));
-  report["path"] = model.path.string();
+  report["path"] = printable(model.path.string());
   add_architecture(data.config, choice, report);
   report["dtype"] = std::string(name(dtype_of(data)));
   Json tensors = model.kind == PathKind::kGguf ? gguf_entries(GgufFile::open(model.path)) : tensor_entries(data.tensors);
@@ -124,7 +125,7 @@ Json report_model(const OpenedModel& model, const ModelChoice& choice, const Sin
     add_facts(facts_of(made), report);
     if (model.kind == PathKind::kConfig) tensors = tensor_entries(made.program.parameters);
   } catch (const Error& error) {
-    report["problem"] = error.what();
+    report["problem"] = printable(error.what());
   }
   report["config"] = dimensions_of(data.config);
   report["files"] = companions_of(data);

@@ -42,15 +42,17 @@ uint64_t num_elements(const Json& tensors) {
   return sum;
 }
 
-/// "model.layers.*.mlp.up_proj.weight": the numbers between dots replaced, so that layers fall into one line.
+/// "model.layers.*.mlp.up_proj.weight", "constant_*": numbers replaced, so that layers fall into one line.
 std::string pattern_of(const std::string& name) {
+  constexpr std::string_view kDigits = "0123456789";
   std::string out;
-  size_t begin = 0;
-  while (begin <= name.size()) {
+  for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('.', begin), name.size());
-    const std::string part = name.substr(begin, end - begin);
-    const bool is_number = !part.empty() && part.find_first_not_of("0123456789") == part.npos;
-    out += (begin > 0 ? "." : "") + (is_number ? "*" : part);
+    std::string part = name.substr(begin, end - begin);
+    const size_t digits = part.find_last_not_of(kDigits) + 1;  // where the number at the end begins
+    const bool is_number = digits < part.size() && (digits == 0 || part[digits - 1] == '_');
+    if (is_number) part.replace(digits, part.npos, "*");
+    out += (begin > 0 ? "." : "") + part;
     begin = end + 1;
   }
   return out;
@@ -158,7 +160,7 @@ std::string operator_text(const Json& operators, size_t width) {
   for (const auto& [op, count] : operators.items()) sorted.emplace_back(op, count.get<size_t>());
   std::ranges::stable_sort(sorted, std::greater<>(), [](const auto& entry) { return entry.second; });
   std::string line;
-  for (const auto& [op, count] : sorted) line += (line.empty() ? "" : ", ") + fmt::format("{} {}", op, count);
+  for (const auto& [op, count] : sorted) line += (line.empty() ? "" : ", ") + fmt::format("{}({})", op, count);
   return "    " + wrap(line, width > 4 ? width - 4 : width, 4) + "\n";
 }
 
@@ -172,11 +174,11 @@ std::string graph_text(const Json& graph, size_t width) {
   std::string out = fmt::format("    {} nodes, opset {}, IR version {}, by {}\n", text_of(graph["nodes"]), opsets,
                                 text_of(graph["ir_version"]), text_of(graph["producer"]));
   out += operator_text(graph["operators"], width) + port_table(graph["inputs"], graph["outputs"]);
-  out += fmt::format("    {} weights of {} parameters, {}", weights.size(), format_exact(num_elements(weights)),
+  out += fmt::format("    {} initializers of {} numbers, {}", weights.size(), format_exact(num_elements(weights)),
                      format_bytes(sum_of(weights, "bytes")));
   for (const Json& file : graph["data_files"]) {
     const bool present = file["present"].get<bool>();
-    out += fmt::format("{} {}{}", &file == &graph["data_files"].front() ? " in" : ",", text_of(file["name"]),
+    out += fmt::format("{} {}{}", &file == &graph["data_files"].front() ? "; data in" : ",", text_of(file["name"]),
                        present ? "" : " (which is not there)");
   }
   return out + "\n";

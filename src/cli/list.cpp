@@ -64,7 +64,7 @@ Command add_list(CLI::App& root, Console& console) {
   app->add_flag("--json", *json, "Prints a JSON array, an object for each architecture.");
   return {app, [&console, json] {
             const Json list = report();
-            console.print(*json ? to_python_json(list) + "\n" : table(list));
+            console.print(*json ? to_python_json_line(list) + "\n" : table(list));
           }};
 }
 

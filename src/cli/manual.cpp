@@ -84,7 +84,7 @@ std::string usage_line(const CLI::App& app) {
 }
 
 std::string manual(const CLI::App& app, size_t width) {
-  std::string out = (app.get_parent() == nullptr ? "" : "tranship " + app.get_name() + ": ") + summary(app) + "\n\n";
+  std::string out = "tranship" + (app.get_parent() == nullptr ? "" : " " + app.get_name()) + ": " + summary(app) + "\n\n";
   out += usage_line(app) + "\n";
   if (const std::string text = body(app); !text.empty()) out += "\n" + wrap(text, width) + "\n";
   if (app.get_parent() == nullptr) {

@@ -22,13 +22,15 @@ uint64_t bytes_per_token(const ir::Graph& graph, const ir::State& state) {
 }
 
 bool has_tied_embeddings(const ir::Graph& graph) {
-  std::set<ir::ValueId> embedded;
-  std::set<ir::ValueId> multiplied;
+  std::set<std::string> embedded;
+  std::set<std::string> multiplied;
   for (const ir::Node& node : graph.nodes()) {
-    if (node.kind() == ir::OpKind::kEmbedding) embedded.insert(node.inputs[0]);
-    if (node.kind() == ir::OpKind::kLinear) multiplied.insert(node.inputs[1]);
+    const bool embeds = node.kind() == ir::OpKind::kEmbedding;
+    if (!embeds && node.kind() != ir::OpKind::kLinear) continue;
+    const ir::Op& weight = *graph.producer(node.inputs[embeds ? 0 : 1]).op;
+    if (weight.kind == ir::OpKind::kParam) (embeds ? embedded : multiplied).insert(ir::as<ir::Param>(weight).name);
   }
-  return std::ranges::any_of(embedded, [&](ir::ValueId id) { return multiplied.contains(id); });
+  return std::ranges::any_of(embedded, [&](const std::string& name) { return multiplied.contains(name); });
 }
 
 }  // namespace

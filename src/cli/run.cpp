@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "base/atomic_file.h"
@@ -55,12 +56,22 @@ NamedTensors read_inputs(const Options& options) {
   return inputs;
 }
 
+void check_component(const Options& options, const ExportedModel& model) {
+  std::vector<std::string> names;
+  for (const auto& [name, component] : model.components()) names.push_back(name);
+  const bool is_known = std::ranges::find(names, options.component) != names.end();
+  if (options.component.empty() ? names.size() == 1 : is_known) return;
+  const std::string what = options.component.empty() ? "say which one to run" : "there is no '" + options.component + "'";
+  throw UsageError(fmt::format("--component: {}; '{}' has {}", what, options.directory, listed(names)));
+}
+
 void run(const Options& options, Console& console) {
   const NamedTensors inputs = read_inputs(options);
   RunOptions run_options = options.run;
   run_options.library = options.library;
   const Sink sink = console.sink();
   const ExportedModel model = ExportedModel::from_pretrained(options.directory, {.subfolder = "", .run = run_options}, sink);
+  check_component(options, model);
   const NamedTensors outputs =
       options.component.empty() ? model(inputs, sink) : model.run(options.component, inputs, sink);
   if (!options.output_file.empty()) {

@@ -6,7 +6,8 @@ namespace tranship {
 
 AutoExportConfig AutoExportConfig::from_json(std::string_view json) {
   const Json object = parse_json("config", "AutoExportConfig", json);
-  const bool named = object.is_object() && object.contains("export_format") && object["export_format"].is_string();
+  const bool named =
+      object.is_object() && object.contains("export_format") && object["export_format"].is_string();
   const std::string format = named ? object["export_format"].get<std::string>() : "";
   if (format != OnnxExporter::kExportFormat) {
     fail(ErrorKind::kInvalidArgument, "[config] export_format is '{}', expected 'onnx'", format);
@@ -17,14 +18,18 @@ AutoExportConfig AutoExportConfig::from_json(std::string_view json) {
   return config;
 }
 
-AutoHfExporter AutoHfExporter::from_config(const AutoExportConfig& config) { return AutoHfExporter(config); }
+AutoHfExporter AutoHfExporter::from_config(const AutoExportConfig& config) {
+  return AutoHfExporter(config);
+}
 
-ExportedModel AutoHfExporter::export_model(const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
+ExportedModel AutoHfExporter::export_model(const Checkpoint& checkpoint,
+                                           const NamedTensors& sample_inputs,
                                            const Sink& sink) const {
   return OnnxExporter().export_model(checkpoint, sample_inputs, config_.onnx(), sink);
 }
 
-ExportedModel AutoHfExporter::export_for_generation(const Checkpoint& checkpoint, const Sink& sink) const {
+ExportedModel AutoHfExporter::export_for_generation(const Checkpoint& checkpoint,
+                                                    const Sink& sink) const {
   return OnnxExporter().export_for_generation(checkpoint, config_.onnx(), sink);
 }
 

@@ -42,8 +42,8 @@ struct Place {
   const Json& value;
 
   [[noreturn]] void fail_type(std::string_view expected) const {
-    fail(ErrorKind::kCorrupt, "[export.json] '{}': {} is a JSON {}, expected {}", where, path.empty() ? "the file" : path,
-         value.type_name(), expected);
+    fail(ErrorKind::kCorrupt, "[export.json] '{}': {} is a JSON {}, expected {}", where,
+         path.empty() ? "the file" : path, value.type_name(), expected);
   }
 
   void require_object() const {
@@ -64,7 +64,8 @@ struct Place {
 
   Place at(const std::string& key) const {
     std::optional<Place> found = find(key);
-    if (!found) fail(ErrorKind::kCorrupt, "[export.json] '{}': {} is missing", where, of(key, value).path);
+    if (!found)
+      fail(ErrorKind::kCorrupt, "[export.json] '{}': {} is missing", where, of(key, value).path);
     return *found;
   }
 
@@ -102,9 +103,11 @@ struct Place {
 /// Errors: corrupt for a name that could lead out of the artifact's directory.
 void check_file_name(const Place& place, const std::string& name) {
   const bool dots = name.find_first_not_of('.') == name.npos;  // "", ".", ".."
-  const bool plain = std::string_view(name).find_first_of(std::string_view("/\\:\0", 4)) == name.npos;
+  const bool plain =
+      std::string_view(name).find_first_of(std::string_view("/\\:\0", 4)) == name.npos;
   if (!dots && plain && name.size() <= 255) return;
-  fail(ErrorKind::kCorrupt, "[export.json] '{}': {} is {}, expected the plain name of a file beside it", place.where,
+  fail(ErrorKind::kCorrupt,
+       "[export.json] '{}': {} is {}, expected the plain name of a file beside it", place.where,
        place.path, Json(name).dump());
 }
 
@@ -131,8 +134,8 @@ ExportMetadata read_metadata(const Place& place) {
 std::vector<Manifest::Component> read_components(const Place& components) {
   components.require_object();
   if (components.value.empty() || components.value.size() > kMostComponents) {
-    fail(ErrorKind::kCorrupt, "[export.json] '{}': {} components, expected 1 to {}", components.where,
-         components.value.size(), kMostComponents);
+    fail(ErrorKind::kCorrupt, "[export.json] '{}': {} components, expected 1 to {}",
+         components.where, components.value.size(), kMostComponents);
   }
   std::vector<Manifest::Component> out;
   for (const auto& [name, entry] : components.value.items()) {
@@ -141,7 +144,8 @@ std::vector<Manifest::Component> read_components(const Place& components) {
     check_file_name(file, file.text());
     static const Json kNothing = Json::object();
     const std::optional<Place> metadata = component.find("metadata");
-    out.push_back({name, file.text(), read_metadata(metadata ? *metadata : component.of("metadata", kNothing))});
+    out.push_back({name, file.text(),
+                   read_metadata(metadata ? *metadata : component.of("metadata", kNothing))});
   }
   return out;
 }
@@ -164,9 +168,10 @@ std::vector<ArtifactFile> read_files(const Place& document) {
 void check_schema(const Place& document, const Sink& sink) {
   const std::optional<Place> version = document.find("schema_version");
   if (version && version->count() > static_cast<uint64_t>(kSchemaVersion)) {
-    sink.warn(fmt::format("[export.json] '{}' is of schema_version {}, and this tranship knows {}: some of it may be "
-                          "passed over or misread",
-                          document.where, version->count(), kSchemaVersion));
+    sink.warn(fmt::format(
+        "[export.json] '{}' is of schema_version {}, and this tranship knows {}: some of it may be "
+        "passed over or misread",
+        document.where, version->count(), kSchemaVersion));
   }
 }
 
@@ -175,14 +180,16 @@ void check_schema(const Place& document, const Sink& sink) {
 std::string write_manifest(const Manifest& manifest) {
   Json components = Json::object();
   for (const Manifest::Component& component : manifest.components) {
-    components[component.name] = {{"file", component.file}, {"metadata", metadata_json(component.metadata)}};
+    components[component.name] = {{"file", component.file},
+                                  {"metadata", metadata_json(component.metadata)}};
   }
   Json document = {{"schema_version", kSchemaVersion},
                    {"export_format", manifest.export_format},
                    {"components", std::move(components)}};
   if (!manifest.files.empty()) {
     Json files = Json::object();
-    for (const ArtifactFile& file : manifest.files) files[file.name] = {{"size_bytes", file.size_bytes}};
+    for (const ArtifactFile& file : manifest.files)
+      files[file.name] = {{"size_bytes", file.size_bytes}};
     document["tranship"] = {{"version", version()}, {"files", std::move(files)}};
   }
   return to_python_json(document) + "\n";

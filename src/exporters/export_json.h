@@ -1,5 +1,5 @@
-// export.json: which files an artifact has, and what was recorded when they were made. Transformers' format
-// (schema_version 1), with a block of our own that its loader passes over.
+// export.json: which files an artifact has, and what was recorded when they were made.
+// Transformers' format (schema_version 1), with a block of our own that its loader passes over.
 #pragma once
 
 #include <string>
@@ -27,9 +27,9 @@ struct Manifest {
 /// The text of the file.
 std::string write_manifest(const Manifest& manifest);
 
-/// Reads what anybody wrote. `where` is the file's name in messages. Unknown keys are passed over; a newer
-/// schema_version is a warning.
-/// Errors: corrupt, with the path of the key, for a wrong type, a missing key, or a file name that is more than a name.
+/// Reads what anybody wrote. `where` is the file's name in messages. Unknown keys are passed over;
+/// a newer schema_version is a warning. Errors: corrupt, with the path of the key, for a wrong
+/// type, a missing key, or a file name that is more than a name.
 Manifest read_manifest(std::string_view where, std::string_view text, const Sink& sink = {});
 
 }  // namespace tranship::exporters

@@ -24,7 +24,8 @@ const std::pair<std::string, ExportedComponent>& only_component(const Artifact& 
   if (artifact.components.size() == 1) return artifact.components.front();
   std::vector<std::string> names;
   for (const auto& [name, component] : artifact.components) names.push_back(name);
-  fail(ErrorKind::kInvalidArgument, "[run] this export has several components, {}: say which", listed(names));
+  fail(ErrorKind::kInvalidArgument, "[run] this export has several components, {}: say which",
+       listed(names));
 }
 
 }  // namespace
@@ -57,7 +58,8 @@ std::filesystem::path ExportedModel::Impl::program_directory(const Sink& sink) c
   if (!artifact->program) return artifact->directory;
   if (artifact->refers_to_checkpoint) {
     fail(ErrorKind::kUnsupported,
-         "[run] this export points into its checkpoint's weights, so it can run only beside them: save it there, then open it "
+         "[run] this export points into its checkpoint's weights, so it can run only beside them: "
+         "save it there, then open it "
          "with from_pretrained");
   }
   const std::lock_guard lock(scratch->mutex);
@@ -73,17 +75,22 @@ std::filesystem::path ExportedModel::Impl::program_directory(const Sink& sink) c
   return scratch->folder->path();
 }
 
-const onnx::Session& ExportedModel::Impl::session(std::string_view component, const Sink& sink) const {
+const onnx::Session& ExportedModel::Impl::session(std::string_view component,
+                                                  const Sink& sink) const {
   const std::lock_guard lock(mutex);
   if (const auto open = sessions.find(component); open != sessions.end()) return open->second;
-  const std::filesystem::path file = program_directory(sink) / manifest_component(*artifact, component).file;
+  const std::filesystem::path file =
+      program_directory(sink) / manifest_component(*artifact, component).file;
   const CallSinks::Call call(*sinks, sink);
-  const Sink relay = {.warning = [relayed = sinks](std::string_view message) { relayed->warn(message); }, .progress = {}};
+  const Sink relay = {
+      .warning = [relayed = sinks](std::string_view message) { relayed->warn(message); },
+      .progress = {}};
   onnx::SessionOptions session_options = {.library = options.library,
                                           .intra_op_threads = options.threads,
                                           .device = options.device,
                                           .config = options.session_config};
-  return sessions.emplace(component, onnx::Session::open(file, session_options, relay)).first->second;
+  return sessions.emplace(component, onnx::Session::open(file, session_options, relay))
+      .first->second;
 }
 
 // ---- what it is
@@ -98,14 +105,23 @@ const ExportedComponent& ExportedModel::component(std::string_view name) const {
     if (component_name == name) return component;
     known.push_back(component_name);
   }
-  fail(ErrorKind::kInvalidArgument, "[export] there is no component '{}', only {}", name, listed(known));
+  fail(ErrorKind::kInvalidArgument, "[export] there is no component '{}', only {}", name,
+       listed(known));
 }
 
-const ExportedProgram& ExportedModel::program() const { return only_component(*impl_->artifact).second.program; }
-const ExportMetadata& ExportedModel::metadata() const { return only_component(*impl_->artifact).second.metadata; }
-std::string_view ExportedModel::export_format() const { return impl_->artifact->manifest.export_format; }
+const ExportedProgram& ExportedModel::program() const {
+  return only_component(*impl_->artifact).second.program;
+}
+const ExportMetadata& ExportedModel::metadata() const {
+  return only_component(*impl_->artifact).second.metadata;
+}
+std::string_view ExportedModel::export_format() const {
+  return impl_->artifact->manifest.export_format;
+}
 const std::string& ExportedModel::config() const { return impl_->artifact->small_files.config; }
-const std::string& ExportedModel::generation_config() const { return impl_->artifact->small_files.generation_config; }
+const std::string& ExportedModel::generation_config() const {
+  return impl_->artifact->small_files.generation_config;
+}
 const std::filesystem::path& ExportedModel::directory() const { return impl_->artifact->directory; }
 
 // ---- running
@@ -129,16 +145,20 @@ NamedTensors ExportedModel::operator()(const NamedTensors& inputs, const Sink& s
   return run(only_component(*impl_->artifact).first, inputs, sink);
 }
 
-NamedTensors ExportedModel::run(std::string_view name, const NamedTensors& inputs, const Sink& sink) const {
+NamedTensors ExportedModel::run(std::string_view name, const NamedTensors& inputs,
+                                const Sink& sink) const {
   const std::vector<Port>& ports = component(name).program.inputs();
-  const exporters::Feed fed = exporters::feed(name, ports, inputs);
+  const bool is_complete = exporters::is_complete(ports, inputs);
+  const exporters::Feed fed =
+      is_complete ? exporters::Feed() : exporters::feed(name, ports, inputs);
   if (!fed.dropped.empty()) {
-    const std::string warning = fmt::format("[run] component '{}' does not take {}: dropped", name, listed(fed.dropped));
+    const std::string warning =
+        fmt::format("[run] component '{}' does not take {}: dropped", name, listed(fed.dropped));
     if (impl_->sinks->is_new(warning)) sink.warn(warning);
   }
   const onnx::Session& session = impl_->session(name, sink);
   const CallSinks::Call call(*impl_->sinks, sink);
-  return session.run(fed.tensors);
+  return session.run(is_complete ? inputs : fed.tensors);
 }
 
 }  // namespace tranship

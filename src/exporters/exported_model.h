@@ -29,13 +29,15 @@ struct Artifact {
   SmallFiles small_files;
   /// Of a fresh export; else the files are in `directory`.
   std::optional<onnx::OnnxProgram> program;
-  bool refers_to_checkpoint = false;  // then a fresh export can only be saved, beside the checkpoint
+  bool refers_to_checkpoint =
+      false;  // then a fresh export can only be saved, beside the checkpoint
   std::filesystem::path directory;
   /// What external weights of a loaded artifact lie in.
   std::set<std::string> data_files;
 };
 
-/// Passes what a runtime says while a call is on to that call's sink: a session outlives the calls, their sinks do not.
+/// Passes what a runtime says while a call is on to that call's sink: a session outlives the calls,
+/// their sinks do not.
 class CallSinks {
  public:
   class Call {
@@ -67,7 +69,8 @@ struct Scratch {
 
 }  // namespace exporters
 
-/// Sessions belong to a device; `artifact` and `scratch` are shared. May be used from several threads.
+/// Sessions belong to a device; `artifact` and `scratch` are shared. May be used from several
+/// threads.
 struct ExportedModel::Impl {
   std::shared_ptr<const exporters::Artifact> artifact;
   std::shared_ptr<exporters::Scratch> scratch = std::make_shared<exporters::Scratch>();

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/atomic_file.h"
+#include "base/bytes.h"
 #include "base/json.h"
 #include "base/testing.h"
 #include "formats/onnx/ort_test_support.h"
@@ -25,11 +26,14 @@ using testing::SizeIs;
 
 namespace fs = std::filesystem;
 
-const std::string kLlama = R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 96, "hidden_size": 32,
+const std::string kLlama =
+    R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 96, "hidden_size": 32,
   "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64})";
 
-/// Inputs for a port list: ids anywhere in a vocabulary of 96, the first row's mask padded on the left, caches of noise.
-NamedTensors make_inputs(const std::vector<Port>& ports, const std::map<std::string, int64_t>& sizes) {
+/// Inputs for a port list: ids anywhere in a vocabulary of 96, the first row's mask padded on the
+/// left, caches of noise.
+NamedTensors make_inputs(const std::vector<Port>& ports,
+                         const std::map<std::string, int64_t>& sizes) {
   std::mt19937 random(7);  // fixed, so that a failure comes again
   NamedTensors inputs;
   for (const Port& port : ports) {
@@ -62,14 +66,16 @@ void expect_close(const NamedTensors& actual, const NamedTensors& expected) {
       largest = std::max(largest, std::abs(reference.at(i)));
       worst = std::max(worst, std::abs(reference.at(i) - actual.at(name).at(i)));
     }
-    EXPECT_LE(worst, 4 * std::numeric_limits<float>::epsilon() * std::sqrt(kLongestSum) * largest) << name;
+    EXPECT_LE(worst, 4 * std::numeric_limits<float>::epsilon() * std::sqrt(kLongestSum) * largest)
+        << name;
     EXPECT_GT(largest, 0) << name;
   }
 }
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
   std::ranges::sort(names);
   return names;
 }
@@ -95,8 +101,10 @@ TEST_F(RunsExports, every_class_saved_and_loaded_computes_what_the_interpreter_d
       const TestFolder folder;
       OnnxExporter().export_model(checkpoint, config).save_pretrained(folder.path());
       const ExportedModel model = ExportedModel::from_pretrained(folder.path());
-      const auto made = tasks::forward(checkpoint.data(), {.architecture = config.architecture, .graph_inputs = *config.graph_inputs});
-      const NamedTensors inputs = make_inputs(model.program().inputs(), {{"batch", 2}, {"sequence", 5}});
+      const auto made = tasks::forward(checkpoint.data(), {.architecture = config.architecture,
+                                                           .graph_inputs = *config.graph_inputs});
+      const NamedTensors inputs =
+          make_inputs(model.program().inputs(), {{"batch", 2}, {"sequence", 5}});
       expect_close(model(inputs), interpret(made.program, "model", inputs));
     }
   }
@@ -108,8 +116,8 @@ TEST_F(RunsExports, prefill_and_decode_compute_what_the_interpreter_does) {
   const ExportedModel model = ExportedModel::from_pretrained(folder.path());
   const tasks::TaskProgram made = tasks::generation(Checkpoint::synthetic(kLlama).data(), {});
   for (const char* component : {"prefill", "decode"}) {
-    const NamedTensors inputs =
-        make_inputs(model.component(component).program.inputs(), {{"batch", 2}, {"sequence", 5}, {"past", 4}});
+    const NamedTensors inputs = make_inputs(model.component(component).program.inputs(),
+                                            {{"batch", 2}, {"sequence", 5}, {"past", 4}});
     expect_close(model.run(component, inputs), interpret(made.program, component, inputs));
   }
 }
@@ -119,7 +127,8 @@ TEST_F(RunsExports, a_fresh_export_runs_and_leaves_nothing_behind) {
   ::setenv("TMPDIR", temporary.path().c_str(), 1);
   {
     const ExportedModel model = exported();
-    const NamedTensors inputs = make_inputs(model.program().inputs(), {{"batch", 1}, {"sequence", 3}});
+    const NamedTensors inputs =
+        make_inputs(model.program().inputs(), {{"batch", 1}, {"sequence", 3}});
     const tasks::TaskProgram made = tasks::forward(Checkpoint::synthetic(kLlama).data(), {});
     expect_close(model(inputs), interpret(made.program, "model", inputs));
     EXPECT_THAT(names_in(temporary.path()), SizeIs(1));
@@ -135,7 +144,8 @@ TEST_F(RunsExports, static_shapes_are_the_only_ones_that_run) {
   const NamedTensors inputs = make_inputs(model.program().inputs(), {});
   const tasks::TaskProgram made = tasks::forward(Checkpoint::synthetic(kLlama).data(), {});
   expect_close(model(inputs), interpret(made.program, "model", inputs));
-  EXPECT_EQ(error_of([&] { model({{"input_ids", Tensor(DType::kI64, {2, 5})}}); }).kind(), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { model({{"input_ids", Tensor(DType::kI64, {2, 5})}}); }).kind(),
+            ErrorKind::kInvalidArgument);
 }
 
 TEST_F(RunsExports, an_artifact_of_transformers_gives_transformers_numbers) {
@@ -149,14 +159,16 @@ TEST_F(RunsExports, an_artifact_of_transformers_gives_transformers_numbers) {
       for (const auto& [input, rows] : run["inputs"].items()) {
         std::vector<int64_t> values;
         for (const auto& row : rows) values.insert(values.end(), row.begin(), row.end());
-        const auto height = static_cast<int64_t>(rows.size()), width = static_cast<int64_t>(rows[0].size());
+        const auto height = static_cast<int64_t>(rows.size()),
+                   width = static_cast<int64_t>(rows[0].size());
         inputs.emplace(input, Tensor::of(std::span<const int64_t>(values), {height, width}));
       }
       NamedTensors actual = model(inputs);
       for (const auto& [output, value] : run["outputs"].items()) {
         const auto values = value["values"].get<std::vector<float>>();
         ASSERT_FALSE(value.contains("positions"));
-        expected.emplace(output, Tensor::of(std::span<const float>(values), value["shape"].get<std::vector<int64_t>>()));
+        expected.emplace(output, Tensor::of(std::span<const float>(values),
+                                            value["shape"].get<std::vector<int64_t>>()));
       }
       std::erase_if(actual, [&](const auto& item) { return !expected.contains(item.first); });
       expect_close(actual, expected);
@@ -167,37 +179,45 @@ TEST_F(RunsExports, an_artifact_of_transformers_gives_transformers_numbers) {
 // ---- inputs
 
 TEST_F(RunsExports, absent_optional_inputs_get_their_defaults) {
-  const ExportedModel model = exported({.dynamic = true, .graph_inputs = {{"attention_mask", "position_ids"}}});
-  const Tensor ids = make_inputs({model.program().inputs()[0]}, {{"batch", 2}, {"sequence", 3}}).at("input_ids");
+  const ExportedModel model =
+      exported({.dynamic = true, .graph_inputs = {{"attention_mask", "position_ids"}}});
+  const Tensor ids =
+      make_inputs({model.program().inputs()[0]}, {{"batch", 2}, {"sequence", 3}}).at("input_ids");
   Tensor mask(DType::kI64, {2, 3}), positions(DType::kI64, {2, 3});
   for (int64_t i = 0; i < 6; ++i) {
     mask.set(i, 1);
     positions.set(i, static_cast<double>(i % 3));
   }
-  const NamedTensors full = model({{"input_ids", ids}, {"attention_mask", mask}, {"position_ids", positions}});
-  EXPECT_TRUE(std::ranges::equal(model({{"input_ids", ids}}).at("logits").bytes(), full.at("logits").bytes()));
+  const NamedTensors full =
+      model({{"input_ids", ids}, {"attention_mask", mask}, {"position_ids", positions}});
+  EXPECT_TRUE(std::ranges::equal(model({{"input_ids", ids}}).at("logits").bytes(),
+                                 full.at("logits").bytes()));
 }
 
 TEST_F(RunsExports, unknown_inputs_are_dropped_with_one_warning) {
   const ExportedModel model = exported();
   std::vector<std::string> warnings;
-  const Sink sink = {.warning = [&](std::string_view text) { warnings.emplace_back(text); }, .progress = {}};
+  const Sink sink = {.warning = [&](std::string_view text) { warnings.emplace_back(text); },
+                     .progress = {}};
   const Tensor ids(DType::kI64, {1, 2});
   const NamedTensors inputs = {{"input_ids", ids}, {"labels", ids}, {"token_type_ids", ids}};
   model(inputs, sink);
   model(inputs, sink);
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("does not take 'labels', 'token_type_ids': dropped")));
+  EXPECT_THAT(warnings,
+              ElementsAre(HasSubstr("does not take 'labels', 'token_type_ids': dropped")));
 }
 
 TEST_F(RunsExports, missing_inputs_are_named) {
-  const Error error = error_of([] { exported()({{"attention_mask", Tensor(DType::kI64, {1, 2})}}); });
+  const Error error =
+      error_of([] { exported()({{"attention_mask", Tensor(DType::kI64, {1, 2})}}); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.what(), HasSubstr("component 'model' needs 'input_ids'"));
 }
 
 TEST_F(RunsExports, one_model_runs_on_many_threads) {
   const ExportedModel model = exported();
-  const NamedTensors inputs = make_inputs(model.program().inputs(), {{"batch", 1}, {"sequence", 3}});
+  const NamedTensors inputs =
+      make_inputs(model.program().inputs(), {{"batch", 1}, {"sequence", 3}});
   std::vector<NamedTensors> results(4);
   std::vector<std::thread> threads;
   for (NamedTensors& result : results) threads.emplace_back([&] { result = model(inputs); });
@@ -228,7 +248,8 @@ TEST(ExportedModel, names_and_shapes_are_the_same_before_and_after_a_save) {
     EXPECT_EQ(loaded.components()[i].first, name);
     const ExportedProgram& other = loaded.components()[i].second.program;
     EXPECT_EQ(component.program.num_nodes(), other.num_nodes());
-    for (const auto& [ours, theirs] : {std::pair(component.program.inputs(), other.inputs()), std::pair(component.program.outputs(), other.outputs())}) {
+    for (const auto& [ours, theirs] : {std::pair(component.program.inputs(), other.inputs()),
+                                       std::pair(component.program.outputs(), other.outputs())}) {
       ASSERT_EQ(ours.size(), theirs.size());
       for (size_t p = 0; p < ours.size(); ++p) {
         EXPECT_EQ(ours[p].name, theirs[p].name);
@@ -246,7 +267,8 @@ TEST(ExportedModel, several_components_have_no_single_program) {
   const ExportedModel model = exported_for_generation();
   EXPECT_THAT(error_of([&] { model.program(); }).what(), HasSubstr("'prefill', 'decode'"));
   EXPECT_THAT(error_of([&] { model({}); }).what(), HasSubstr("several components"));
-  EXPECT_THAT(error_of([&] { model.component("encode"); }).what(), HasSubstr("no component 'encode', only 'prefill', 'decode'"));
+  EXPECT_THAT(error_of([&] { model.component("encode"); }).what(),
+              HasSubstr("no component 'encode', only 'prefill', 'decode'"));
   EXPECT_EQ(exported().program().outputs().front().name, "logits");
 }
 
@@ -254,7 +276,8 @@ TEST(ExportedModel, several_components_have_no_single_program) {
 
 TEST(ExportedModel, files_are_listed_with_their_exact_sizes) {
   for (const bool external : {true, false}) {
-    const ExportedModel fresh = exported_for_generation({.dynamic = true, .external_data = external});
+    const ExportedModel fresh =
+        exported_for_generation({.dynamic = true, .external_data = external});
     const TestFolder folder;
     fresh.save_pretrained(folder.path());
     for (const ExportedModel& model : {fresh, ExportedModel::from_pretrained(folder.path())}) {
@@ -274,7 +297,8 @@ TEST(ExportedModel, two_saves_are_the_same_bytes) {
   exported_for_generation().save_pretrained(a.path());
   exported_for_generation().save_pretrained(b.path());
   ASSERT_EQ(names_in(a.path()), names_in(b.path()));
-  for (const std::string& name : names_in(a.path())) EXPECT_EQ(read_text(a / name), read_text(b / name)) << name;
+  for (const std::string& name : names_in(a.path()))
+    EXPECT_EQ(read_text(a / name), read_text(b / name)) << name;
 }
 
 TEST(ExportedModel, other_files_of_the_directory_stay) {
@@ -312,18 +336,93 @@ TEST_F(RunsExports, a_loaded_artifact_can_be_saved_elsewhere) {
   loaded.save_pretrained(a.path());  // it is there already
   loaded.save_pretrained(b.path());
   ASSERT_EQ(names_in(a.path()), names_in(b.path()));
-  for (const std::string& name : names_in(a.path())) EXPECT_EQ(read_text(a / name), read_text(b / name)) << name;
-  EXPECT_NO_THROW(ExportedModel::from_pretrained(b.path()).run("prefill", {{"input_ids", Tensor(DType::kI64, {1, 2})}}));
+  for (const std::string& name : names_in(a.path()))
+    EXPECT_EQ(read_text(a / name), read_text(b / name)) << name;
+  EXPECT_NO_THROW(ExportedModel::from_pretrained(b.path()).run(
+      "prefill", {{"input_ids", Tensor(DType::kI64, {1, 2})}}));
+}
+
+/// A checkpoint of the tiny llama on disk, with a tokenizer's settings beside it.
+Checkpoint write_checkpoint(const TestFolder& folder) {
+  const tasks::TaskProgram made = tasks::forward(Checkpoint::synthetic(kLlama).data(), {});
+  Json header = Json::object();
+  std::string bytes;
+  for (const auto& [name, source] : made.program.parameters) {
+    const Tensor tensor = read_all(*source);
+    const size_t begin = bytes.size();
+    bytes += as_text(tensor.bytes());
+    header[name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape()}, {"data_offsets", {begin, bytes.size()}}};
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t size = text.size();
+  const std::string length(reinterpret_cast<const char*>(&size), sizeof(size));
+  folder.write("model.safetensors", length + text + bytes);
+  folder.write("config.json", kLlama);
+  folder.write("tokenizer_config.json", "{}");
+  return Checkpoint::open(folder.path());
+}
+
+/// Name -> bytes of all files.
+std::map<std::string, std::string> contents(const TestFolder& folder) {
+  std::map<std::string, std::string> texts;
+  for (const std::string& name : names_in(folder.path())) texts[name] = read_text(folder / name);
+  return texts;
+}
+
+TEST_F(RunsExports, an_export_into_the_checkpoints_own_directory_touches_none_of_its_files) {
+  for (const WeightsPlacement weights : {WeightsPlacement::kCopy, WeightsPlacement::kReference}) {
+    const TestFolder folder;
+    const Checkpoint checkpoint = write_checkpoint(folder);
+    const auto before = contents(folder);
+    OnnxExporter()
+        .export_model(checkpoint, {.dynamic = true, .weights = weights})
+        .save_pretrained(folder.path());
+    auto after = contents(folder);
+    EXPECT_EQ(after.at("model.onnx.data").empty(), weights == WeightsPlacement::kReference);
+    for (const char* name : {"model.onnx", "model.onnx.data", "export.json"})
+      EXPECT_EQ(after.erase(name), 1U);
+    EXPECT_EQ(after, before);
+    const ExportedModel model = ExportedModel::from_pretrained(folder.path());
+    const NamedTensors inputs =
+        make_inputs(model.program().inputs(), {{"batch", 2}, {"sequence", 5}});
+    const tasks::TaskProgram made = tasks::forward(Checkpoint::synthetic(kLlama).data(), {});
+    expect_close(model(inputs), interpret(made.program, "model", inputs));
+  }
+}
+
+TEST(ExportedModel, an_export_that_refers_to_its_checkpoint_stays_beside_it) {
+  const TestFolder folder, elsewhere;
+  const ExportedModel fresh = OnnxExporter().export_model(
+      write_checkpoint(folder), {.dynamic = true, .weights = WeightsPlacement::kReference});
+  EXPECT_THAT(error_of([&] { fresh({{"input_ids", Tensor(DType::kI64, {1, 2})}}); }).what(),
+              HasSubstr("save it there"));
+  EXPECT_EQ(error_of([&] { fresh.save_pretrained(elsewhere.path()); }).kind(),
+            ErrorKind::kUnsupported);
+  EXPECT_THAT(names_in(elsewhere.path()), IsEmpty());
+  fresh.save_pretrained(folder.path());
+  const ExportedModel loaded = ExportedModel::from_pretrained(folder.path());
+  EXPECT_THAT(error_of([&] { loaded.save_pretrained(elsewhere.path()); }).what(),
+              HasSubstr("model.safetensors"));
+}
+
+TEST(ExportedModel, the_tokenizers_files_go_along) {
+  const TestFolder from, to;
+  OnnxExporter().export_model(write_checkpoint(from), {.dynamic = true}).save_pretrained(to.path());
+  EXPECT_EQ(read_text(to / "tokenizer_config.json"), "{}");
 }
 
 TEST(ExportedModel, loading_says_what_is_wrong) {
   const TestFolder folder;
   const auto load = [&] { ExportedModel::from_pretrained(folder.path()); };
   EXPECT_EQ(error_of(load).kind(), ErrorKind::kIo);
-  folder.write("export.json", R"({"export_format": "openvino", "components": {"m": {"file": "m.xml"}}})");
+  folder.write("export.json",
+               R"({"export_format": "openvino", "components": {"m": {"file": "m.xml"}}})");
   EXPECT_EQ(error_of(load).kind(), ErrorKind::kUnsupported);
   EXPECT_THAT(error_of(load).what(), HasSubstr("'openvino'"));
-  folder.write("export.json", R"({"export_format": "onnx", "components": {"m": {"file": "m.onnx"}}})");
+  folder.write("export.json",
+               R"({"export_format": "onnx", "components": {"m": {"file": "m.onnx"}}})");
   EXPECT_EQ(error_of(load).kind(), ErrorKind::kIo);
   EXPECT_THAT(error_of(load).what(), HasSubstr("m.onnx"));
   folder.write("m.onnx", "not a model");

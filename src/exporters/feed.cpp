@@ -21,7 +21,8 @@ NamedTensors::const_iterator find_given(const NamedTensors& given, const std::st
   const auto plain = given.find(bare);
   const auto prefixed = given.find(std::string(kPrefix) + bare);
   if (plain != given.end() && prefixed != given.end()) {
-    fail(ErrorKind::kInvalidArgument, "[run] '{}' is given twice, as '{}' too: give one of them", bare, prefixed->first);
+    fail(ErrorKind::kInvalidArgument, "[run] '{}' is given twice, as '{}' too: give one of them",
+         bare, prefixed->first);
   }
   return plain != given.end() ? plain : prefixed;
 }
@@ -67,11 +68,17 @@ std::optional<Tensor> default_of(const Port& input, const CallSizes& sizes) {
   std::vector<std::string> taken, names;
   for (const Port& input : inputs) taken.push_back(input.name);
   for (const auto& [name, tensor] : given) names.push_back(name);
-  fail(ErrorKind::kInvalidArgument, "[run] component '{}' needs {}, which the call does not have. It takes {}; given are {}",
+  fail(ErrorKind::kInvalidArgument,
+       "[run] component '{}' needs {}, which the call does not have. It takes {}; given are {}",
        component, listed(missing), listed(taken), names.empty() ? "none" : listed(names));
 }
 
 }  // namespace
+
+bool is_complete(const std::vector<Port>& inputs, const NamedTensors& given) {
+  return inputs.size() == given.size() &&
+         std::ranges::all_of(inputs, [&](const Port& input) { return given.contains(input.name); });
+}
 
 Feed feed(std::string_view component, const std::vector<Port>& inputs, const NamedTensors& given) {
   Feed out;

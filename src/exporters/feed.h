@@ -14,9 +14,13 @@ struct Feed {
   std::vector<std::string> dropped;  // names that the graph does not have
 };
 
-/// Names may have the prefix "input." or not, whatever the graph's have. Absent optional inputs get the model's default:
-/// attention_mask ones, token_type_ids zeros, position_ids counted on from what is cached.
-/// Errors: invalid_argument naming all inputs that are missing, or one that is there under both names.
+/// Whether the call has exactly what the graph takes, name by name: then nothing need be copied.
+bool is_complete(const std::vector<Port>& inputs, const NamedTensors& given);
+
+/// Names may have the prefix "input." or not, whatever the graph's have. Absent optional inputs get
+/// the model's default: attention_mask ones, token_type_ids zeros, position_ids counted on from
+/// what is cached. Errors: invalid_argument naming all inputs that are missing, or one that is
+/// there under both names.
 Feed feed(std::string_view component, const std::vector<Port>& inputs, const NamedTensors& given);
 
 }  // namespace tranship::exporters

@@ -12,10 +12,11 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::vector<Port> kDecode = {{"input_ids", DType::kI64, {"batch", "1"}},
-                                   {"attention_mask", DType::kI64, {"batch", "past + 1"}},
-                                   {"position_ids", DType::kI64, {"batch", "1"}},
-                                   {"input.past_key_values.layers.0.keys", DType::kF32, {"batch", "2", "past", "4"}}};
+const std::vector<Port> kDecode = {
+    {"input_ids", DType::kI64, {"batch", "1"}},
+    {"attention_mask", DType::kI64, {"batch", "past + 1"}},
+    {"position_ids", DType::kI64, {"batch", "1"}},
+    {"input.past_key_values.layers.0.keys", DType::kF32, {"batch", "2", "past", "4"}}};
 
 Tensor ids(std::vector<int64_t> shape) { return Tensor(DType::kI64, std::move(shape)); }
 
@@ -32,18 +33,24 @@ TEST(Feed, absent_optional_inputs_get_the_models_defaults) {
 }
 
 TEST(Feed, defaults_count_what_is_cached) {
-  const Feed fed = feed("decode", kDecode, {{"input_ids", ids({2, 1})}, {"past_key_values.layers.0.keys", Tensor(DType::kF32, {2, 2, 5, 4})}});
+  const Feed fed = feed("decode", kDecode,
+                        {{"input_ids", ids({2, 1})},
+                         {"past_key_values.layers.0.keys", Tensor(DType::kF32, {2, 2, 5, 4})}});
   EXPECT_THAT(fed.tensors.at("attention_mask").shape(), ElementsAre(2, 6));
   EXPECT_THAT(fed.tensors.at("position_ids").i64(), ElementsAre(5, 5));
   EXPECT_TRUE(fed.tensors.contains("input.past_key_values.layers.0.keys"));
 }
 
 TEST(Feed, the_prefix_may_stand_or_not) {
-  const Feed fed = feed("decode", kDecode,
-                        {{"input.input_ids", ids({1, 1})}, {"input.past_key_values.layers.0.keys", Tensor(DType::kF32, {1, 2, 0, 4})}});
+  const Feed fed =
+      feed("decode", kDecode,
+           {{"input.input_ids", ids({1, 1})},
+            {"input.past_key_values.layers.0.keys", Tensor(DType::kF32, {1, 2, 0, 4})}});
   EXPECT_EQ(fed.tensors.size(), 4);
   EXPECT_THAT(fed.dropped, testing::IsEmpty());
-  const Error error = error_of([] { feed("decode", kDecode, {{"input.input_ids", ids({1, 1})}, {"input_ids", ids({1, 1})}}); });
+  const Error error = error_of([] {
+    feed("decode", kDecode, {{"input.input_ids", ids({1, 1})}, {"input_ids", ids({1, 1})}});
+  });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.what(), HasSubstr("'input_ids' is given twice"));
 }
@@ -58,12 +65,15 @@ TEST(Feed, unknown_inputs_are_dropped_and_named) {
 TEST(Feed, all_missing_inputs_are_named) {
   const Error error = error_of([] { feed("decode", kDecode, {{"attention_mask", ids({1, 4})}}); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-  EXPECT_THAT(error.what(), HasSubstr("component 'decode' needs 'input_ids', 'position_ids', 'input.past_key_values.layers.0.keys'"));
+  EXPECT_THAT(error.what(), HasSubstr("component 'decode' needs 'input_ids', 'position_ids', "
+                                      "'input.past_key_values.layers.0.keys'"));
 }
 
 TEST(Feed, a_mask_of_another_kind_has_no_default) {
-  const std::vector<Port> ports = {{"input_ids", DType::kI64, {"1", "1"}}, {"attention_mask", DType::kBool, {"1", "1", "1", "16"}}};
-  EXPECT_THAT(error_of([&] { feed("decode", ports, {{"input_ids", ids({1, 1})}}); }).what(), HasSubstr("needs 'attention_mask'"));
+  const std::vector<Port> ports = {{"input_ids", DType::kI64, {"1", "1"}},
+                                   {"attention_mask", DType::kBool, {"1", "1", "1", "16"}}};
+  EXPECT_THAT(error_of([&] { feed("decode", ports, {{"input_ids", ids({1, 1})}}); }).what(),
+              HasSubstr("needs 'attention_mask'"));
 }
 
 }  // namespace

@@ -12,10 +12,12 @@ namespace {
 
 constexpr std::string_view kConfigFile = "tokenizer_config.json";
 // Any of these means that there is a tokenizer, if not one that can be read here.
-constexpr std::array<std::string_view, 5> kTokenizers = {kConfigFile, "tokenizer.json", "vocab.txt", "vocab.json",
-                                                         "tokenizer.model"};
+constexpr std::array<std::string_view, 5> kTokenizers = {kConfigFile, "tokenizer.json", "vocab.txt",
+                                                         "vocab.json", "tokenizer.model"};
 
-bool is_tokenizer(const std::string& name) { return std::ranges::find(kTokenizers, name) != kTokenizers.end(); }
+bool is_tokenizer(const std::string& name) {
+  return std::ranges::find(kTokenizers, name) != kTokenizers.end();
+}
 
 /// What the tokenizer makes; empty if there is none.
 std::vector<std::string> tokenizer_names(const Checkpoint& checkpoint) {
@@ -36,7 +38,8 @@ std::vector<std::string> tokenizer_names(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-std::vector<std::string> choose_graph_inputs(const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
+std::vector<std::string> choose_graph_inputs(const Checkpoint& checkpoint,
+                                             const NamedTensors& sample_inputs,
                                              const OnnxConfig& config) {
   if (config.graph_inputs) return *config.graph_inputs;
   std::vector<std::string> names;
@@ -44,8 +47,11 @@ std::vector<std::string> choose_graph_inputs(const Checkpoint& checkpoint, const
   if (!names.empty()) return names;
   names = tokenizer_names(checkpoint);
   names.emplace_back("attention_mask");
-  const auto& known = tasks::select(checkpoint.data().config, config.architecture).family->optional_inputs;
-  std::erase_if(names, [&](const std::string& name) { return std::ranges::find(known, name) == known.end(); });
+  const auto& known =
+      tasks::select(checkpoint.data().config, config.architecture).family->optional_inputs;
+  std::erase_if(names, [&](const std::string& name) {
+    return std::ranges::find(known, name) == known.end();
+  });
   return names;
 }
 

@@ -9,10 +9,11 @@
 
 namespace tranship::exporters {
 
-/// In this order of precedence: what the config says, the names of the sample inputs, attention_mask and what the
-/// checkpoint's tokenizer makes (tokenizer_config.json), as far as the model takes it.
-/// Errors: those of tasks::select; corrupt for a bad tokenizer_config.json.
-std::vector<std::string> choose_graph_inputs(const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
+/// In this order of precedence: what the config says, the names of the sample inputs,
+/// attention_mask and what the checkpoint's tokenizer makes (tokenizer_config.json), as far as the
+/// model takes it. Errors: those of tasks::select; corrupt for a bad tokenizer_config.json.
+std::vector<std::string> choose_graph_inputs(const Checkpoint& checkpoint,
+                                             const NamedTensors& sample_inputs,
                                              const OnnxConfig& config);
 
 }  // namespace tranship::exporters

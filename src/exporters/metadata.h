@@ -12,8 +12,10 @@
 namespace tranship::exporters {
 
 /// `example_sizes`: a size for each symbol of the graph's inputs, for the shapes that are recorded.
-/// Source: transformers/exporters/metadata.py build_export_metadata, exporter_dynamo.py _pytree_flatten (5.23).
-ExportMetadata describe(const tasks::Signature& signature, const ir::Graph& graph, const std::string& architecture,
-                        DType dtype, const OnnxConfig& config, const std::map<std::string, int64_t>& example_sizes);
+/// Source: transformers/exporters/metadata.py build_export_metadata, exporter_dynamo.py
+/// _pytree_flatten (5.23).
+ExportMetadata describe(const tasks::Signature& signature, const ir::Graph& graph,
+                        const std::string& architecture, DType dtype, const OnnxConfig& config,
+                        const std::map<std::string, int64_t>& example_sizes);
 
 }  // namespace tranship::exporters

@@ -14,13 +14,16 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::filesystem::path kCases = std::filesystem::path(TRANSHIP_SOURCE_DIR) / "tests/cases/python_export";
+const std::filesystem::path kCases =
+    std::filesystem::path(TRANSHIP_SOURCE_DIR) / "tests/cases/python_export";
 
-ExportMetadata described(const std::string& config_json, std::vector<std::string> inputs, const OnnxConfig& config) {
+ExportMetadata described(const std::string& config_json, std::vector<std::string> inputs,
+                         const OnnxConfig& config) {
   const Checkpoint checkpoint = Checkpoint::synthetic(config_json);
-  const tasks::TaskProgram made = tasks::forward(checkpoint.data(), {.graph_inputs = std::move(inputs)});
-  return describe(made.signatures[0], *made.program.components[0].graph, made.architecture, DType::kF32, config,
-                  {{"batch", 2}, {"sequence", 7}});
+  const tasks::TaskProgram made =
+      tasks::forward(checkpoint.data(), {.graph_inputs = std::move(inputs)});
+  return describe(made.signatures[0], *made.program.components[0].graph, made.architecture,
+                  DType::kF32, config, {{"batch", 2}, {"sequence", 7}});
 }
 
 /// The same model, described by Transformers' exporter and by ours.
@@ -28,7 +31,8 @@ void expect_as_transformers(const std::string& name, std::vector<std::string> in
   const std::string path = (kCases / name / "export.json").string();
   const ExportMetadata theirs = read_manifest(path, read_text(path)).components[0].metadata;
   const Json golden = Json::parse(read_text(kCases / (name + ".json")));
-  const ExportMetadata ours = described(golden["config"].dump(), std::move(inputs), {.dynamic = true});
+  const ExportMetadata ours =
+      described(golden["config"].dump(), std::move(inputs), {.dynamic = true});
   EXPECT_EQ(ours.architecture, theirs.architecture);
   EXPECT_EQ(ours.export_dtype, theirs.export_dtype);
   EXPECT_EQ(ours.export_device, theirs.export_device);
@@ -40,7 +44,9 @@ void expect_as_transformers(const std::string& name, std::vector<std::string> in
   EXPECT_EQ(Json::parse(ours.export_config), Json::parse(theirs.export_config));
 }
 
-TEST(Metadata, of_a_decoder_is_what_transformers_records) { expect_as_transformers("llama", {"attention_mask"}); }
+TEST(Metadata, of_a_decoder_is_what_transformers_records) {
+  expect_as_transformers("llama", {"attention_mask"});
+}
 
 TEST(Metadata, of_an_encoder_is_what_transformers_records) {
   expect_as_transformers("bert", {"attention_mask", "token_type_ids"});
@@ -49,15 +55,17 @@ TEST(Metadata, of_an_encoder_is_what_transformers_records) {
 TEST(Metadata, of_a_step_takes_a_cache_of_the_exports_dtype) {
   const Checkpoint checkpoint = Checkpoint::synthetic(models::find_family("llama")->tiny_config);
   const tasks::TaskProgram made = tasks::generation(checkpoint.data(), {.dtype = DType::kBF16});
-  const ExportMetadata metadata = describe(made.signatures[1], *made.program.components[1].graph, made.architecture, DType::kBF16, {},
-                                           {{"batch", 2}, {"past", 5}});
+  const ExportMetadata metadata =
+      describe(made.signatures[1], *made.program.components[1].graph, made.architecture,
+               DType::kBF16, {}, {{"batch", 2}, {"past", 5}});
   const Json kwargs = Json::parse(metadata.kwargs);
   EXPECT_EQ(kwargs["past_key_values"], Json::parse(R"({"container": "DynamicCache"})"));
   EXPECT_EQ(kwargs["attention_mask"]["shape"], Json::parse("[2, 6]"));
   EXPECT_EQ(metadata.export_dtype, "bfloat16");
   const Json spec = Json::parse(metadata.in_spec);
   const Json& arguments = spec[1]["children_spec"][1];
-  EXPECT_EQ(arguments["context"], R"(["input_ids", "attention_mask", "position_ids", "past_key_values"])");
+  EXPECT_EQ(arguments["context"],
+            R"(["input_ids", "attention_mask", "position_ids", "past_key_values"])");
   EXPECT_EQ(arguments["children_spec"][3]["children_spec"].size(), 4);
   const Json cache = Json::parse(arguments["children_spec"][3]["context"].get<std::string>());
   EXPECT_EQ(cache["s"]["layers"][1]["s"]["dtype"]["n"], "bfloat16");

@@ -1,5 +1,5 @@
-// OnnxConfig as JSON: Transformers' names first, and ours only where they differ from their defaults, so that what
-// Transformers knows it reads back.
+// OnnxConfig as JSON: Transformers' names first, and ours only where they differ from their
+// defaults, so that what Transformers knows it reads back.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -93,7 +93,8 @@ DynamicDim read_dim(const std::string& key, const Json& value, std::string name)
     } else if (field == "max") {
       if (!item.is_null()) dim.max = read_integer(path, item);
     } else {
-      fail(ErrorKind::kInvalidArgument, "[config] {} is not known: a dimension has name, min and max", path);
+      fail(ErrorKind::kInvalidArgument,
+           "[config] {} is not known: a dimension has name, min and max", path);
     }
   }
   if (dim.name.empty()) fail(ErrorKind::kInvalidArgument, "[config] {} has no name", key);
@@ -109,7 +110,8 @@ int64_t read_axis(const std::string& key, std::string_view text) {
   return *axis;
 }
 
-std::map<std::string, std::map<int64_t, DynamicDim>> read_dynamic_shapes(const std::string& key, const Json& value) {
+std::map<std::string, std::map<int64_t, DynamicDim>> read_dynamic_shapes(const std::string& key,
+                                                                         const Json& value) {
   require_object(key, value);
   std::map<std::string, std::map<int64_t, DynamicDim>> shapes;
   for (const auto& [input, axes] : value.items()) {
@@ -117,7 +119,8 @@ std::map<std::string, std::map<int64_t, DynamicDim>> read_dynamic_shapes(const s
     if (axes.is_null()) continue;  // as in Python: all axes as in the samples
     require_object(path, axes);
     for (const auto& [axis, dim] : axes.items()) {
-      if (!dim.is_null()) shapes[input].emplace(read_axis(path, axis), read_dim(path + "." + axis, dim, ""));
+      if (!dim.is_null())
+        shapes[input].emplace(read_axis(path, axis), read_dim(path + "." + axis, dim, ""));
     }
   }
   return shapes;
@@ -126,14 +129,16 @@ std::map<std::string, std::map<int64_t, DynamicDim>> read_dynamic_shapes(const s
 std::map<std::string, DynamicDim> read_dims(const std::string& key, const Json& value) {
   require_object(key, value);
   std::map<std::string, DynamicDim> dims;
-  for (const auto& [name, dim] : value.items()) dims.emplace(name, read_dim(key + "." + name, dim, name));
+  for (const auto& [name, dim] : value.items())
+    dims.emplace(name, read_dim(key + "." + name, dim, name));
   return dims;
 }
 
 std::map<std::string, int64_t> read_sizes(const std::string& key, const Json& value) {
   require_object(key, value);
   std::map<std::string, int64_t> sizes;
-  for (const auto& [name, size] : value.items()) sizes.emplace(name, read_integer(key + "." + name, size));
+  for (const auto& [name, size] : value.items())
+    sizes.emplace(name, read_integer(key + "." + name, size));
   return sizes;
 }
 
@@ -150,14 +155,16 @@ WeightsPlacement read_weights(const std::string& key, const Json& value) {
   fail_type(key, value, "\"copy\" or \"reference\"");
 }
 
-/// Sets a field of Transformers' OnnxConfig; false if it has none of that name. Null is a field's default.
+/// Sets a field of Transformers' OnnxConfig; false if it has none of that name. Null is a field's
+/// default.
 bool set_common(const std::string& key, const Json& value, OnnxConfig& config) {
   if (key == "export_format") {
     if (value != "onnx") fail_type(key, value, "\"onnx\"");
   } else if (key == "strict") {
     read_flag(key, value);  // how Python traces: nothing is traced here
   } else if (key == "quantizer") {
-    if (!value.is_null()) fail(ErrorKind::kUnsupported, "[config] quantizer: quantization is not built in");
+    if (!value.is_null())
+      fail(ErrorKind::kUnsupported, "[config] quantizer: quantization is not built in");
   } else if (key == "dynamic") {
     config.dynamic = read_flag(key, value);
   } else if (key == "dynamic_shapes") {
@@ -206,10 +213,12 @@ void check_fusions(const OnnxConfig& config) {
   if (!config.ort_fusions) return;
   constexpr std::array<std::string_view, 4> kProviders = {"cpu", "cuda", "webgpu", "dml"};
   if (std::find(kProviders.begin(), kProviders.end(), *config.ort_fusions) == kProviders.end()) {
-    fail(ErrorKind::kInvalidArgument, "[config] ort_fusions is '{}', expected cpu, cuda, webgpu or dml", *config.ort_fusions);
+    fail(ErrorKind::kInvalidArgument,
+         "[config] ort_fusions is '{}', expected cpu, cuda, webgpu or dml", *config.ort_fusions);
   }
   if (!config.optimize) {
-    fail(ErrorKind::kInvalidArgument, "[config] ort_fusions is set and optimize is false: fusions need optimize");
+    fail(ErrorKind::kInvalidArgument,
+         "[config] ort_fusions is set and optimize is false: fusions need optimize");
   }
 }
 
@@ -253,20 +262,22 @@ OnnxConfig OnnxConfig::from_json(std::string_view json) {
   for (const auto& [key, value] : object.items()) {
     if (!set_common(key, value, config) && !set_own(key, value, config)) unknown.push_back(key);
   }
-  if (!unknown.empty()) fail(ErrorKind::kInvalidArgument, "[config] OnnxConfig has no {}", listed(unknown));
+  if (!unknown.empty())
+    fail(ErrorKind::kInvalidArgument, "[config] OnnxConfig has no {}", listed(unknown));
   check_fusions(config);
   return config;
 }
 
 std::string OnnxConfig::to_json() const {
-  Json json = {{"dynamic", dynamic},
-               {"dynamic_shapes", dynamic_shapes_json(*this)},
-               {"export_format", OnnxExporter::kExportFormat},
-               {"opset_version", opset_version ? Json(*opset_version) : Json()},
-               {"optimize", optimize},
-               {"ort_fusions", ort_fusions ? Json(*ort_fusions) : Json()},
-               {"prefer_deferred_runtime_asserts_over_guards", prefer_deferred_runtime_asserts_over_guards},
-               {"strict", false}};
+  Json json = {
+      {"dynamic", dynamic},
+      {"dynamic_shapes", dynamic_shapes_json(*this)},
+      {"export_format", OnnxExporter::kExportFormat},
+      {"opset_version", opset_version ? Json(*opset_version) : Json()},
+      {"optimize", optimize},
+      {"ort_fusions", ort_fusions ? Json(*ort_fusions) : Json()},
+      {"prefer_deferred_runtime_asserts_over_guards", prefer_deferred_runtime_asserts_over_guards},
+      {"strict", false}};
   add_own(*this, json);
   return to_python_json(json, true);
 }

@@ -59,11 +59,13 @@ TEST(OnnxConfig, reads_back_what_it_wrote) {
 TEST(OnnxConfig, writes_dims_as_python_prints_them) {
   OnnxConfig config;
   config.dynamic_shapes = {{"input_ids", {{0, {"batch", 1, 32}}}}};
-  EXPECT_EQ(Json::parse(config.to_json())["dynamic_shapes"], Json::parse(R"x({"input_ids": {"0": "Dim('batch', min=1, max=32)"}})x"));
+  EXPECT_EQ(Json::parse(config.to_json())["dynamic_shapes"],
+            Json::parse(R"x({"input_ids": {"0": "Dim('batch', min=1, max=32)"}})x"));
 }
 
 TEST(OnnxConfig, reads_dims_as_objects) {
-  const OnnxConfig config = OnnxConfig::from_json(R"({"dynamic_shapes": {"input_ids": {"1": {"name": "s", "min": 2, "max": null}},
+  const OnnxConfig config = OnnxConfig::from_json(
+      R"({"dynamic_shapes": {"input_ids": {"1": {"name": "s", "min": 2, "max": null}},
     "attention_mask": null, "position_ids": {"0": null}}, "dims": {"sequence": {"max": 9}}})");
   EXPECT_EQ(config.dynamic_shapes.size(), 1);
   EXPECT_EQ(config.dynamic_shapes.at("input_ids").at(1).min, 2);
@@ -78,39 +80,52 @@ TEST(OnnxConfig, unknown_keys_are_errors_all_at_once) {
 }
 
 TEST(OnnxConfig, wrong_types_name_the_key) {
-  EXPECT_THAT(error_for(R"({"dynamic": 1})").what(), HasSubstr("dynamic is 1, expected true or false"));
+  EXPECT_THAT(error_for(R"({"dynamic": 1})").what(),
+              HasSubstr("dynamic is 1, expected true or false"));
   EXPECT_THAT(error_for(R"({"opset_version": "20"})").what(), HasSubstr("opset_version is \"20\""));
   EXPECT_THAT(error_for(R"({"dtype": "f31"})").what(), HasSubstr("dtype is \"f31\""));
   EXPECT_THAT(error_for(R"({"weights": "shared"})").what(), HasSubstr("weights is \"shared\""));
-  EXPECT_THAT(error_for(R"({"dims": {"batch": {"least": 1}}})").what(), HasSubstr("dims.batch.least"));
-  EXPECT_THAT(error_for(R"({"dynamic_shapes": {"x": {"one": {"name": "b"}}}})").what(), HasSubstr("'one' is not the number"));
-  EXPECT_THAT(error_for(R"({"dynamic_shapes": {"x": {"0": {"min": 1}}}})").what(), HasSubstr("dynamic_shapes.x.0 has no name"));
+  EXPECT_THAT(error_for(R"({"dims": {"batch": {"least": 1}}})").what(),
+              HasSubstr("dims.batch.least"));
+  EXPECT_THAT(error_for(R"({"dynamic_shapes": {"x": {"one": {"name": "b"}}}})").what(),
+              HasSubstr("'one' is not the number"));
+  EXPECT_THAT(error_for(R"({"dynamic_shapes": {"x": {"0": {"min": 1}}}})").what(),
+              HasSubstr("dynamic_shapes.x.0 has no name"));
   EXPECT_THAT(error_for(R"({"export_format": "openvino"})").what(), HasSubstr("export_format"));
   EXPECT_THAT(error_for("[]").what(), HasSubstr("expected an object"));
-  for (const char* dim : {"Dim()", "Dim('')", "Dim('a'", "Dim('a', min=)", "Dim('a', max=99999999999999999999)", "DimHint.AUTO"}) {
-    EXPECT_THAT(error_for(fmt::format(R"({{"dynamic_shapes": {{"x": {{"0": "{}"}}}}}})", dim)).what(), HasSubstr("dynamic_shapes.x.0")) << dim;
+  for (const char* dim : {"Dim()", "Dim('')", "Dim('a'", "Dim('a', min=)",
+                          "Dim('a', max=99999999999999999999)", "DimHint.AUTO"}) {
+    EXPECT_THAT(
+        error_for(fmt::format(R"({{"dynamic_shapes": {{"x": {{"0": "{}"}}}}}})", dim)).what(),
+        HasSubstr("dynamic_shapes.x.0"))
+        << dim;
   }
 }
 
 TEST(OnnxConfig, fusions_need_optimize_and_a_known_provider) {
   EXPECT_THAT(error_for(R"({"ort_fusions": "tpu"})").what(), HasSubstr("cpu, cuda, webgpu or dml"));
-  EXPECT_THAT(error_for(R"({"ort_fusions": "cpu", "optimize": false})").what(), HasSubstr("fusions need optimize"));
+  EXPECT_THAT(error_for(R"({"ort_fusions": "cpu", "optimize": false})").what(),
+              HasSubstr("fusions need optimize"));
   EXPECT_EQ(OnnxConfig::from_json(R"({"ort_fusions": "cpu"})").ort_fusions, "cpu");
 }
 
 TEST(AutoExportConfig, reads_the_format_and_its_options) {
-  const AutoExportConfig config = AutoExportConfig::from_json(R"({"export_format": "onnx", "dynamic": true})");
+  const AutoExportConfig config =
+      AutoExportConfig::from_json(R"({"export_format": "onnx", "dynamic": true})");
   EXPECT_EQ(config.export_format(), "onnx");
   EXPECT_TRUE(config.onnx().dynamic);
 }
 
 TEST(AutoExportConfig, missing_and_unknown_formats_are_errors) {
-  for (const char* json : {R"({"dynamic": true})", R"({"export_format": "tflite"})", R"({"export_format": 1})", "3"}) {
+  for (const char* json :
+       {R"({"dynamic": true})", R"({"export_format": "tflite"})", R"({"export_format": 1})", "3"}) {
     const Error error = error_of([&] { AutoExportConfig::from_json(json); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error.what(), HasSubstr("expected 'onnx'"));
   }
-  EXPECT_EQ(error_of([] { AutoExportConfig::from_json(R"({"export_format": "onnx", "x": 1})"); }).kind(), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(
+      error_of([] { AutoExportConfig::from_json(R"({"export_format": "onnx", "x": 1})"); }).kind(),
+      ErrorKind::kInvalidArgument);
 }
 
 }  // namespace

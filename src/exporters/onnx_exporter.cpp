@@ -1,5 +1,5 @@
-// The story of an export to ONNX: a checkpoint's definition gives graphs, the graphs get their shapes, ONNX its words.
-// No weight is read here; save_pretrained does that.
+// The story of an export to ONNX: a checkpoint's definition gives graphs, the graphs get their
+// shapes, ONNX its words. No weight is read here; save_pretrained does that.
 #include "base/error.h"
 #include "exporters/exported_model.h"
 #include "exporters/graph_inputs.h"
@@ -20,19 +20,26 @@ enum class Task { kForward, kGeneration };
 /// Errors: for what no export here can do, before anything is done.
 void check_config(const Checkpoint& checkpoint, const OnnxConfig& config) {
   if (config.ort_fusions) {
-    fail(ErrorKind::kUnsupported, "[export] ort_fusions = '{}': fusions for ONNX Runtime are not built in yet; leave it out, and "
-         "ONNX Runtime fuses what it can when it loads the graph", *config.ort_fusions);
+    fail(ErrorKind::kUnsupported,
+         "[export] ort_fusions = '{}': fusions for ONNX Runtime are not built in yet; leave it "
+         "out, and "
+         "ONNX Runtime fuses what it can when it loads the graph",
+         *config.ort_fusions);
   }
-  if (config.dtype && *config.dtype != DType::kF32 && *config.dtype != DType::kF16 && *config.dtype != DType::kBF16) {
-    fail(ErrorKind::kInvalidArgument, "[export] dtype is {}, expected f32, f16 or bf16", name(*config.dtype));
+  if (config.dtype && *config.dtype != DType::kF32 && *config.dtype != DType::kF16 &&
+      *config.dtype != DType::kBF16) {
+    fail(ErrorKind::kInvalidArgument, "[export] dtype is {}, expected f32, f16 or bf16",
+         name(*config.dtype));
   }
   if (config.weights != WeightsPlacement::kReference) return;
   if (!config.external_data) {
-    fail(ErrorKind::kInvalidArgument, "[export] weights cannot both be inside the .onnx (external_data = false) and stay in the "
+    fail(ErrorKind::kInvalidArgument,
+         "[export] weights cannot both be inside the .onnx (external_data = false) and stay in the "
          "checkpoint (weights = reference)");
   }
   if (checkpoint.data().kind != CheckpointKind::kSafetensors) {
-    fail(ErrorKind::kUnsupported, "[export] weights = reference needs a checkpoint in safetensors, for ONNX to point into");
+    fail(ErrorKind::kUnsupported,
+         "[export] weights = reference needs a checkpoint in safetensors, for ONNX to point into");
   }
 }
 
@@ -55,19 +62,22 @@ ExportedProgram program_of(const ir::Graph& graph, size_t num_nodes) {
   for (const ir::Node* node : graph.inputs()) {
     inputs.push_back(port(ir::as<ir::Input>(*node->op).name, graph.type(node->outputs.front())));
   }
-  for (const ir::Output& output : graph.outputs()) outputs.push_back(port(output.name, graph.type(output.value)));
+  for (const ir::Output& output : graph.outputs())
+    outputs.push_back(port(output.name, graph.type(output.value)));
   return {std::move(inputs), std::move(outputs), num_nodes};
 }
 
-void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DType dtype, const OnnxConfig& config,
-                    Artifact& artifact) {
+void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DType dtype,
+                    const OnnxConfig& config, Artifact& artifact) {
   for (size_t i = 0; i < made.signatures.size(); ++i) {
     const ir::Component& component = made.program.components[i];
-    ExportMetadata metadata =
-        exporters::describe(made.signatures[i], *component.graph, made.architecture, dtype, config, shapes.examples);
+    ExportMetadata metadata = exporters::describe(
+        made.signatures[i], *component.graph, made.architecture, dtype, config, shapes.examples);
     artifact.manifest.components.push_back({component.name, component.name + ".onnx", metadata});
-    ExportedProgram program = program_of(*component.graph, artifact.program->num_nodes(component.name));
-    artifact.components.emplace_back(component.name, ExportedComponent{std::move(program), std::move(metadata)});
+    ExportedProgram program =
+        program_of(*component.graph, artifact.program->num_nodes(component.name));
+    artifact.components.emplace_back(component.name,
+                                     ExportedComponent{std::move(program), std::move(metadata)});
   }
   artifact.manifest.export_format = OnnxExporter::kExportFormat;
   for (const onnx::PlannedFile& file : artifact.program->files()) {
@@ -75,17 +85,21 @@ void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DTy
   }
 }
 
-ExportedModel export_task(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_inputs, const OnnxConfig& config,
+ExportedModel export_task(Task task, const Checkpoint& checkpoint,
+                          const NamedTensors& sample_inputs, const OnnxConfig& config,
                           const Sink& sink) {
   check_config(checkpoint, config);
-  const DType dtype = config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
-  const tasks::TaskOptions options = {.dtype = dtype,
-                                      .architecture = config.architecture,
-                                      .graph_inputs = exporters::choose_graph_inputs(checkpoint, sample_inputs, config),
-                                      .cache_name = config.cache_name,
-                                      .ignored_config_keys = config.ignored_config_keys};
-  tasks::TaskProgram made = task == Task::kForward ? tasks::forward(checkpoint.data(), options, sink)
-                                                   : tasks::generation(checkpoint.data(), options, sink);
+  const DType dtype =
+      config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
+  const tasks::TaskOptions options = {
+      .dtype = dtype,
+      .architecture = config.architecture,
+      .graph_inputs = exporters::choose_graph_inputs(checkpoint, sample_inputs, config),
+      .cache_name = config.cache_name,
+      .ignored_config_keys = config.ignored_config_keys};
+  tasks::TaskProgram made = task == Task::kForward
+                                ? tasks::forward(checkpoint.data(), options, sink)
+                                : tasks::generation(checkpoint.data(), options, sink);
   const ShapePlan shapes = exporters::plan_shapes(made.program, sample_inputs, config);
   exporters::apply_shapes(shapes, made.program);
 
@@ -94,7 +108,9 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint, const NamedTe
   artifact.refers_to_checkpoint = config.weights == WeightsPlacement::kReference;
   add_components(made, shapes, dtype, config, artifact);
   artifact.small_files = exporters::small_files_of(
-      checkpoint.data(), exporters::exported_config(checkpoint.data().config, made.architecture, dtype), task == Task::kGeneration);
+      checkpoint.data(),
+      exporters::exported_config(checkpoint.data().config, made.architecture, dtype),
+      task == Task::kGeneration);
   auto impl = std::make_shared<ExportedModel::Impl>();
   impl->artifact = std::make_shared<const Artifact>(std::move(artifact));
   return ExportedModel(std::move(impl));
@@ -102,12 +118,14 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint, const NamedTe
 
 }  // namespace
 
-ExportedModel OnnxExporter::export_model(const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
+ExportedModel OnnxExporter::export_model(const Checkpoint& checkpoint,
+                                         const NamedTensors& sample_inputs,
                                          const OnnxConfig& config, const Sink& sink) const {
   return export_task(Task::kForward, checkpoint, sample_inputs, config, sink);
 }
 
-ExportedModel OnnxExporter::export_for_generation(const Checkpoint& checkpoint, const OnnxConfig& config,
+ExportedModel OnnxExporter::export_for_generation(const Checkpoint& checkpoint,
+                                                  const OnnxConfig& config,
                                                   const Sink& sink) const {
   return export_task(Task::kGeneration, checkpoint, {}, config, sink);
 }

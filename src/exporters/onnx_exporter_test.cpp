@@ -14,9 +14,12 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Checkpoint tiny(std::string_view model_type) { return Checkpoint::synthetic(models::find_family(model_type)->tiny_config); }
+Checkpoint tiny(std::string_view model_type) {
+  return Checkpoint::synthetic(models::find_family(model_type)->tiny_config);
+}
 
-std::vector<std::string> input_names(const ExportedModel& model, std::string_view component = "model") {
+std::vector<std::string> input_names(const ExportedModel& model,
+                                     std::string_view component = "model") {
   std::vector<std::string> names;
   for (const Port& port : model.component(component).program.inputs()) names.push_back(port.name);
   return names;
@@ -36,15 +39,21 @@ Checkpoint bert_with(std::string_view tokenizer_config, const TestFolder& folder
 TEST(OnnxExporter, graphs_take_what_the_tokenizer_makes) {
   const TestFolder folder;
   const OnnxConfig config = {.dynamic = true};
-  const auto names = [&](const Checkpoint& checkpoint) { return input_names(OnnxExporter().export_model(checkpoint, config)); };
+  const auto names = [&](const Checkpoint& checkpoint) {
+    return input_names(OnnxExporter().export_model(checkpoint, config));
+  };
   EXPECT_THAT(names(tiny("bert")), ElementsAre("input_ids", "attention_mask"));
-  EXPECT_THAT(names(bert_with(R"({"tokenizer_class": "BertTokenizer"})", folder)), ElementsAre("input_ids", "attention_mask", "token_type_ids"));
-  EXPECT_THAT(names(bert_with(R"({"model_input_names": ["input_ids", "pixel_values"]})", folder)), ElementsAre("input_ids", "attention_mask"));
-  EXPECT_EQ(error_of([&] { names(bert_with(R"({"model_input_names": 1})", folder)); }).kind(), ErrorKind::kCorrupt);
+  EXPECT_THAT(names(bert_with(R"({"tokenizer_class": "BertTokenizer"})", folder)),
+              ElementsAre("input_ids", "attention_mask", "token_type_ids"));
+  EXPECT_THAT(names(bert_with(R"({"model_input_names": ["input_ids", "pixel_values"]})", folder)),
+              ElementsAre("input_ids", "attention_mask"));
+  EXPECT_EQ(error_of([&] { names(bert_with(R"({"model_input_names": 1})", folder)); }).kind(),
+            ErrorKind::kCorrupt);
 }
 
 TEST(OnnxExporter, sample_inputs_choose_inputs_and_shapes) {
-  const NamedTensors samples = {{"input_ids", Tensor(DType::kI64, {3, 4})}, {"position_ids", Tensor(DType::kI64, {3, 4})}};
+  const NamedTensors samples = {{"input_ids", Tensor(DType::kI64, {3, 4})},
+                                {"position_ids", Tensor(DType::kI64, {3, 4})}};
   const ExportedModel model = OnnxExporter().export_model(tiny("bert"), samples, {});
   EXPECT_THAT(input_names(model), ElementsAre("input_ids", "position_ids"));
   EXPECT_THAT(model.program().outputs()[0].shape, ElementsAre("3", "4", "32"));
@@ -52,19 +61,25 @@ TEST(OnnxExporter, sample_inputs_choose_inputs_and_shapes) {
 }
 
 TEST(OnnxExporter, graph_inputs_win_over_samples) {
-  const NamedTensors samples = {{"input_ids", Tensor(DType::kI64, {3, 4})}, {"labels", Tensor(DType::kI64, {3})}};
-  EXPECT_THAT(error_of([&] { OnnxExporter().export_model(tiny("bert"), samples, {}); }).what(), HasSubstr("no input 'labels'"));
-  const ExportedModel model = OnnxExporter().export_model(tiny("bert"), samples, {.graph_inputs = std::vector<std::string>{}});
+  const NamedTensors samples = {{"input_ids", Tensor(DType::kI64, {3, 4})},
+                                {"labels", Tensor(DType::kI64, {3})}};
+  EXPECT_THAT(error_of([&] { OnnxExporter().export_model(tiny("bert"), samples, {}); }).what(),
+              HasSubstr("no input 'labels'"));
+  const ExportedModel model = OnnxExporter().export_model(
+      tiny("bert"), samples, {.graph_inputs = std::vector<std::string>{}});
   EXPECT_THAT(input_names(model), ElementsAre("input_ids"));
 }
 
 TEST(OnnxExporter, generation_has_prefill_and_decode_under_transformers_names) {
-  const ExportedModel model = OnnxExporter().export_for_generation(tiny("llama"), {.dynamic = true});
-  EXPECT_THAT(input_names(model, "prefill"), ElementsAre("input_ids", "attention_mask", "position_ids"));
-  EXPECT_THAT(input_names(model, "decode"),
-              ElementsAre("input_ids", "attention_mask", "position_ids", "input.past_key_values.layers.0.keys",
-                          "input.past_key_values.layers.0.values", "input.past_key_values.layers.1.keys",
-                          "input.past_key_values.layers.1.values"));
+  const ExportedModel model =
+      OnnxExporter().export_for_generation(tiny("llama"), {.dynamic = true});
+  EXPECT_THAT(input_names(model, "prefill"),
+              ElementsAre("input_ids", "attention_mask", "position_ids"));
+  EXPECT_THAT(
+      input_names(model, "decode"),
+      ElementsAre("input_ids", "attention_mask", "position_ids",
+                  "input.past_key_values.layers.0.keys", "input.past_key_values.layers.0.values",
+                  "input.past_key_values.layers.1.keys", "input.past_key_values.layers.1.values"));
   const auto& outputs = model.component("decode").program.outputs();
   EXPECT_EQ(outputs[0].name, "logits");
   EXPECT_EQ(outputs[4].name, "output.past_key_values.layers.1.values");
@@ -72,7 +87,8 @@ TEST(OnnxExporter, generation_has_prefill_and_decode_under_transformers_names) {
 }
 
 TEST(OnnxExporter, the_caches_name_is_a_setting) {
-  const ExportedModel model = OnnxExporter().export_for_generation(tiny("llama"), {.dynamic = true, .cache_name = "cache"});
+  const ExportedModel model =
+      OnnxExporter().export_for_generation(tiny("llama"), {.dynamic = true, .cache_name = "cache"});
   EXPECT_EQ(input_names(model, "decode")[3], "input.cache.layers.0.keys");
   EXPECT_THAT(model.component("decode").metadata.out_spec, HasSubstr(R"([\"logits\", \"cache\"])"));
 }
@@ -81,16 +97,22 @@ TEST(OnnxExporter, the_generation_config_goes_along_with_generation_only) {
   CheckpointData data = tiny("llama").data();
   data.generation_config = Config::parse("generation_config.json", R"({"temperature": 0.5})");
   const Checkpoint checkpoint(std::make_shared<const CheckpointData>(std::move(data)));
-  EXPECT_EQ(OnnxExporter().export_for_generation(checkpoint, {.dynamic = true}).generation_config(), "{\n  \"temperature\": 0.5\n}\n");
+  EXPECT_EQ(OnnxExporter().export_for_generation(checkpoint, {.dynamic = true}).generation_config(),
+            "{\n  \"temperature\": 0.5\n}\n");
   EXPECT_EQ(OnnxExporter().export_model(checkpoint, {.dynamic = true}).generation_config(), "");
-  EXPECT_EQ(OnnxExporter().export_for_generation(tiny("llama"), {.dynamic = true}).generation_config(), "");
+  EXPECT_EQ(
+      OnnxExporter().export_for_generation(tiny("llama"), {.dynamic = true}).generation_config(),
+      "");
 }
 
 TEST(OnnxExporter, f32_unless_somebody_says_otherwise) {
-  const Checkpoint half = Checkpoint::synthetic(R"({"model_type": "llama", "vocab_size": 32, "hidden_size": 8, "intermediate_size": 8,
+  const Checkpoint half = Checkpoint::synthetic(
+      R"({"model_type": "llama", "vocab_size": 32, "hidden_size": 8, "intermediate_size": 8,
     "num_hidden_layers": 1, "num_attention_heads": 1, "max_position_embeddings": 8, "torch_dtype": "bfloat16"})");
-  EXPECT_EQ(OnnxExporter().export_model(half, {.dynamic = true}).metadata().export_dtype, "float32");
-  const ExportedModel kept = OnnxExporter().export_model(half, {.dynamic = true, .dtype = DType::kBF16});
+  EXPECT_EQ(OnnxExporter().export_model(half, {.dynamic = true}).metadata().export_dtype,
+            "float32");
+  const ExportedModel kept =
+      OnnxExporter().export_model(half, {.dynamic = true, .dtype = DType::kBF16});
   EXPECT_EQ(kept.metadata().export_dtype, "bfloat16");
   EXPECT_EQ(kept.program().outputs()[0].dtype, DType::kBF16);
   EXPECT_EQ(Json::parse(kept.config())["dtype"], "bfloat16");
@@ -100,14 +122,22 @@ TEST(OnnxExporter, what_it_cannot_do_is_said_at_once) {
   EXPECT_EQ(error_for({.dynamic = true, .ort_fusions = "cpu"}).kind(), ErrorKind::kUnsupported);
   EXPECT_EQ(error_for({.dynamic = true, .opset_version = 17}).kind(), ErrorKind::kUnsupported);
   EXPECT_EQ(error_for({.dynamic = true, .dtype = DType::kI64}).kind(), ErrorKind::kInvalidArgument);
-  EXPECT_EQ(error_for({.dynamic = true, .weights = WeightsPlacement::kReference}).kind(), ErrorKind::kUnsupported);
-  EXPECT_EQ(error_for({.dynamic = true, .external_data = false, .weights = WeightsPlacement::kReference}).kind(), ErrorKind::kInvalidArgument);
+  EXPECT_EQ(error_for({.dynamic = true, .weights = WeightsPlacement::kReference}).kind(),
+            ErrorKind::kUnsupported);
+  EXPECT_EQ(
+      error_for({.dynamic = true, .external_data = false, .weights = WeightsPlacement::kReference})
+          .kind(),
+      ErrorKind::kInvalidArgument);
   EXPECT_THAT(error_for({}).what(), HasSubstr("dynamic = true"));
-  EXPECT_EQ(error_of([] { OnnxExporter().export_for_generation(tiny("bert"), {.dynamic = true}); }).kind(), ErrorKind::kUnsupported);
+  EXPECT_EQ(error_of([] {
+              OnnxExporter().export_for_generation(tiny("bert"), {.dynamic = true});
+            }).kind(),
+            ErrorKind::kUnsupported);
 }
 
 TEST(AutoHfExporter, exports_as_the_configuration_says) {
-  const AutoExportConfig config = AutoExportConfig::from_json(R"({"export_format": "onnx", "dynamic": true})");
+  const AutoExportConfig config =
+      AutoExportConfig::from_json(R"({"export_format": "onnx", "dynamic": true})");
   const AutoHfExporter exporter = AutoHfExporter::from_config(config);
   EXPECT_EQ(exporter.export_model(tiny("llama"), {}).components().size(), 1);
   EXPECT_EQ(exporter.export_for_generation(tiny("llama")).components().size(), 2);

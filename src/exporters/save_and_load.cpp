@@ -32,15 +32,17 @@ void make_directory(const fs::path& directory) {
 void remove_manifest(const fs::path& directory) {
   std::error_code error;
   fs::remove(directory / kManifestFile, error);
-  if (error) fail(ErrorKind::kIo, "[save] '{}': {}", (directory / kManifestFile).string(), error.message());
+  if (error)
+    fail(ErrorKind::kIo, "[save] '{}': {}", (directory / kManifestFile).string(), error.message());
 }
 
 uint64_t size_of(const fs::path& path) {
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   if (error) {
-    fail(ErrorKind::kIo, "[load] '{}', which {} names, is not there: is the directory a whole copy? ({})", path.string(),
-         kManifestFile, error.message());
+    fail(ErrorKind::kIo,
+         "[load] '{}', which {} names, is not there: is the directory a whole copy? ({})",
+         path.string(), kManifestFile, error.message());
   }
   return size;
 }
@@ -53,7 +55,8 @@ void copy_programs(const Artifact& artifact, const fs::path& directory, const Si
     const auto& files = artifact.manifest.files;
     if (std::ranges::find(files, name, &ArtifactFile::name) != files.end()) continue;
     fail(ErrorKind::kUnsupported,
-         "[save] the weights of '{}' lie in '{}', which is not a file of the export: export the checkpoint again instead",
+         "[save] the weights of '{}' lie in '{}', which is not a file of the export: export the "
+         "checkpoint again instead",
          artifact.directory.string(), name);
   }
   constexpr size_t kBlock = 64u << 20;
@@ -77,7 +80,9 @@ std::vector<Port> ports_of(const std::vector<onnx::ValueInfo>& values) {
     Port port{value.name, value.dtype, {}};
     for (size_t i = 0; i < value.shape.size(); ++i) {
       const std::string& name = value.dim_names[i];
-      port.shape.push_back(value.shape[i] >= 0 ? std::to_string(value.shape[i]) : name.empty() ? "?" : name);
+      port.shape.push_back(value.shape[i] >= 0 ? std::to_string(value.shape[i])
+                           : name.empty()      ? "?"
+                                               : name);
     }
     ports.push_back(std::move(port));
   }
@@ -89,19 +94,21 @@ void check_sizes(const Artifact& artifact) {
     const fs::path path = artifact.directory / file.name;
     const uint64_t size = size_of(path);
     if (size == file.size_bytes) continue;
-    fail(ErrorKind::kCorrupt, "[load] '{}' has {} bytes, and {} says {}: is it a whole copy?", path.string(), size,
-         kManifestFile, file.size_bytes);
+    fail(ErrorKind::kCorrupt, "[load] '{}' has {} bytes, and {} says {}: is it a whole copy?",
+         path.string(), size, kManifestFile, file.size_bytes);
   }
 }
 
-/// The files of an artifact that tranship did not write: a program and what Transformers puts beside it.
+/// The files of an artifact that tranship did not write: a program and what Transformers puts
+/// beside it.
 std::vector<ArtifactFile> find_files(const Artifact& artifact) {
   std::vector<ArtifactFile> files;
   for (const Manifest::Component& component : artifact.manifest.components) {
     files.push_back({component.file, size_of(artifact.directory / component.file)});
     const std::string data = component.file + ".data";
     std::error_code ignored;
-    if (fs::exists(artifact.directory / data, ignored)) files.push_back({data, size_of(artifact.directory / data)});
+    if (fs::exists(artifact.directory / data, ignored))
+      files.push_back({data, size_of(artifact.directory / data)});
   }
   return files;
 }
@@ -110,15 +117,18 @@ Artifact load(const fs::path& directory, const Sink& sink) {
   const fs::path manifest = directory / kManifestFile;
   std::error_code ignored;
   if (!fs::exists(manifest, ignored)) {
-    fail(ErrorKind::kIo, "[load] '{}' holds no export: there is no {} (`tranship export` makes one)", directory.string(),
-         kManifestFile);
+    fail(ErrorKind::kIo,
+         "[load] '{}' holds no export: there is no {} (`tranship export` makes one)",
+         directory.string(), kManifestFile);
   }
   Artifact artifact;
   artifact.directory = directory;
-  artifact.manifest = exporters::read_manifest(manifest.string(), read_text(manifest, kManifestLimitBytes), sink);
+  artifact.manifest =
+      exporters::read_manifest(manifest.string(), read_text(manifest, kManifestLimitBytes), sink);
   if (artifact.manifest.export_format != OnnxExporter::kExportFormat) {
-    fail(ErrorKind::kUnsupported, "[load] '{}' is an export to '{}'; this tranship runs exports to 'onnx'", directory.string(),
-         artifact.manifest.export_format);
+    fail(ErrorKind::kUnsupported,
+         "[load] '{}' is an export to '{}'; this tranship runs exports to 'onnx'",
+         directory.string(), artifact.manifest.export_format);
   }
   check_sizes(artifact);
   for (const Manifest::Component& component : artifact.manifest.components) {
@@ -126,7 +136,8 @@ Artifact load(const fs::path& directory, const Sink& sink) {
     onnx::ModelSummary summary = onnx::read_summary(directory / component.file);
     artifact.data_files.merge(summary.data_files);
     ExportedProgram program(ports_of(summary.inputs), ports_of(summary.outputs), summary.num_nodes);
-    artifact.components.emplace_back(component.name, ExportedComponent{std::move(program), component.metadata});
+    artifact.components.emplace_back(component.name,
+                                     ExportedComponent{std::move(program), component.metadata});
   }
   if (artifact.manifest.files.empty()) artifact.manifest.files = find_files(artifact);
   artifact.small_files = exporters::small_files_in(directory);
@@ -137,8 +148,10 @@ Artifact load(const fs::path& directory, const Sink& sink) {
 
 std::vector<ArtifactFile> ExportedModel::files() const {
   std::vector<ArtifactFile> files = impl_->artifact->manifest.files;
-  for (ArtifactFile& file : exporters::list(impl_->artifact->small_files)) files.push_back(std::move(file));
-  files.push_back({std::string(kManifestFile), exporters::write_manifest(impl_->artifact->manifest).size()});
+  for (ArtifactFile& file : exporters::list(impl_->artifact->small_files))
+    files.push_back(std::move(file));
+  files.push_back(
+      {std::string(kManifestFile), exporters::write_manifest(impl_->artifact->manifest).size()});
   return files;
 }
 
@@ -146,7 +159,8 @@ void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink)
   const Artifact& artifact = *impl_->artifact;
   make_directory(directory);
   std::error_code ignored;
-  if (!artifact.directory.empty() && fs::equivalent(artifact.directory, directory, ignored)) return;  // it is there
+  if (!artifact.directory.empty() && fs::equivalent(artifact.directory, directory, ignored))
+    return;  // it is there
   remove_manifest(directory);
   if (artifact.program) {
     artifact.program->save(directory, sink);
@@ -157,10 +171,11 @@ void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink)
   write_text(directory / kManifestFile, exporters::write_manifest(artifact.manifest));
 }
 
-ExportedModel ExportedModel::from_pretrained(const fs::path& directory, const Source& source, const Sink& sink) {
+ExportedModel ExportedModel::from_pretrained(const fs::path& directory, const Source& source,
+                                             const Sink& sink) {
   auto impl = std::make_shared<Impl>();
-  impl->artifact =
-      std::make_shared<const Artifact>(load(source.subfolder.empty() ? directory : directory / source.subfolder, sink));
+  impl->artifact = std::make_shared<const Artifact>(
+      load(source.subfolder.empty() ? directory : directory / source.subfolder, sink));
   impl->options = source.run;
   return ExportedModel(std::move(impl));
 }

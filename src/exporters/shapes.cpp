@@ -1,11 +1,11 @@
 #include "exporters/shapes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "base/error.h"
 #include "passes/passes.h"
@@ -16,7 +16,9 @@ namespace {
 using ir::Dim;
 using ir::Range;
 
-std::vector<std::string> to_list(const std::set<std::string>& names) { return {names.begin(), names.end()}; }
+std::vector<std::string> to_list(const std::set<std::string>& names) {
+  return {names.begin(), names.end()};
+}
 
 std::string range_text(const Range& range) {
   return fmt::format("{} to {}", range.min, range.max ? std::to_string(*range.max) : "any");
@@ -24,7 +26,8 @@ std::string range_text(const Range& range) {
 
 Range range_of(const std::string& axis, const DynamicDim& dim) {
   if (dim.min < 0 || (dim.max && *dim.max < std::max<int64_t>(dim.min, 1))) {
-    fail(ErrorKind::kInvalidArgument, "[export] the range of '{}' is {}: expected 0 <= min <= max, and max over 0", axis,
+    fail(ErrorKind::kInvalidArgument,
+         "[export] the range of '{}' is {}: expected 0 <= min <= max, and max over 0", axis,
          range_text({dim.min, dim.max}));
   }
   return {dim.min, dim.max};
@@ -41,7 +44,8 @@ class Planner {
   ShapePlan plan() {
     check_names();
     open_named_axes();
-    if (config_.dynamic_shapes.empty() && config_.dynamic) open_.insert(symbols_.begin(), symbols_.end());
+    if (config_.dynamic_shapes.empty() && config_.dynamic)
+      open_.insert(symbols_.begin(), symbols_.end());
     open_.insert(growing_.begin(), growing_.end());
     for (const auto& [symbol, size] : config_.static_shapes) fix(symbol, size);
     bind_samples();
@@ -70,16 +74,16 @@ class Planner {
     for (const auto& [symbol, dim] : config_.dims) unknown.insert(symbol);
     for (const std::string& symbol : symbols_) unknown.erase(symbol);
     if (unknown.empty()) return;
-    fail(ErrorKind::kInvalidArgument, "[export] no axis is called {}; this model's axes are {}", listed(to_list(unknown)),
-         listed(to_list(symbols_)));
+    fail(ErrorKind::kInvalidArgument, "[export] no axis is called {}; this model's axes are {}",
+         listed(to_list(unknown)), listed(to_list(symbols_)));
   }
 
   void open(const std::string& symbol, const Range& range) {
     open_.insert(symbol);
     const auto [it, is_new] = plan_.ranges.emplace(symbol, range);
     if (!is_new && it->second != range) {
-      fail(ErrorKind::kInvalidArgument, "[export] the axis '{}' has two ranges: {}, and {}", symbol, range_text(it->second),
-           range_text(range));
+      fail(ErrorKind::kInvalidArgument, "[export] the axis '{}' has two ranges: {}, and {}", symbol,
+           range_text(it->second), range_text(range));
     }
   }
 
@@ -96,15 +100,18 @@ class Planner {
     }
     std::vector<std::string> known;
     for (const auto& [input, ops] : inputs_) known.push_back(input);
-    fail(ErrorKind::kInvalidArgument, "[export] dynamic_shapes: the graphs have no input '{}', only {}", name, listed(known));
+    fail(ErrorKind::kInvalidArgument,
+         "[export] dynamic_shapes: the graphs have no input '{}', only {}", name, listed(known));
   }
 
-  /// One axis of dynamic_shapes. A size that follows from others ("past + 1") is open when they are.
+  /// One axis of dynamic_shapes. A size that follows from others ("past + 1") is open when they
+  /// are.
   void open_axis(const std::string& input, int64_t axis, const DynamicDim& dim) {
     bool varies = false;
     for (const ir::Input* op : find_inputs(input)) {
       if (axis < 0 || axis >= op->shape.rank()) {
-        fail(ErrorKind::kInvalidArgument, "[export] dynamic_shapes: '{}' has no axis {}: its shape is {}", input, axis,
+        fail(ErrorKind::kInvalidArgument,
+             "[export] dynamic_shapes: '{}' has no axis {}: its shape is {}", input, axis,
              op->shape.text());
       }
       varies |= !op->shape[axis].is_static();
@@ -114,7 +121,8 @@ class Planner {
       open(*symbol, range_of(dim.name, dim));
     }
     if (!varies) {
-      fail(ErrorKind::kInvalidArgument, "[export] dynamic_shapes: axis {} of '{}' has one size only: its shape is {}", axis,
+      fail(ErrorKind::kInvalidArgument,
+           "[export] dynamic_shapes: axis {} of '{}' has one size only: its shape is {}", axis,
            input, find_inputs(input).front()->shape.text());
     }
   }
@@ -123,13 +131,17 @@ class Planner {
   void unite(const std::string& input, const std::string& symbol, const std::string& name) {
     const auto [named, is_new_symbol] = names_.emplace(symbol, name);
     if (!is_new_symbol && named->second != name) {
-      fail(ErrorKind::kInvalidArgument, "[export] dynamic_shapes of '{}': '{}' and '{}' are one size in this model ({})", input,
+      fail(ErrorKind::kInvalidArgument,
+           "[export] dynamic_shapes of '{}': '{}' and '{}' are one size in this model ({})", input,
            named->second, name, symbol);
     }
     const auto [other, is_new_name] = symbol_of_.emplace(name, symbol);
     if (!is_new_name && other->second != symbol) {
-      fail(ErrorKind::kUnsupported, "[export] dynamic_shapes: '{}' would make '{}' and '{}' one size, which no graph here can "
-           "promise: give them two names", name, other->second, symbol);
+      fail(ErrorKind::kUnsupported,
+           "[export] dynamic_shapes: '{}' would make '{}' and '{}' one size, which no graph here "
+           "can "
+           "promise: give them two names",
+           name, other->second, symbol);
     }
   }
 
@@ -137,10 +149,12 @@ class Planner {
     const auto it = ranges_.find(symbol);
     const int64_t least = it == ranges_.end() ? 1 : it->second.min;
     if (size < least) {
-      fail(ErrorKind::kInvalidArgument, "[export] the size of '{}' is {}, expected {} or more", symbol, size, least);
+      fail(ErrorKind::kInvalidArgument, "[export] the size of '{}' is {}, expected {} or more",
+           symbol, size, least);
     }
     if (plan_.ranges.contains(symbol)) {
-      fail(ErrorKind::kInvalidArgument, "[export] '{}' has a size ({}) and a range: choose one", symbol, size);
+      fail(ErrorKind::kInvalidArgument, "[export] '{}' has a size ({}) and a range: choose one",
+           symbol, size);
     }
     open_.erase(symbol);
     plan_.sizes[symbol] = size;
@@ -150,9 +164,12 @@ class Planner {
     const auto it = inputs_.find(name);
     if (it == inputs_.end()) return nullptr;  // the graphs do not take it: graph_inputs says so
     const ir::Input& op = *it->second.front();
-    if (op.dtype != sample.dtype() || op.shape.rank() != static_cast<int64_t>(sample.shape().size())) {
-      fail(ErrorKind::kInvalidArgument, "[export] sample input '{}' is {} of rank {}, expected {}{}", name,
-           tranship::name(sample.dtype()), sample.shape().size(), tranship::name(op.dtype), op.shape.text());
+    if (op.dtype != sample.dtype() ||
+        op.shape.rank() != static_cast<int64_t>(sample.shape().size())) {
+      fail(ErrorKind::kInvalidArgument,
+           "[export] sample input '{}' is {} of rank {}, expected {}{}", name,
+           tranship::name(sample.dtype()), sample.shape().size(), tranship::name(op.dtype),
+           op.shape.text());
     }
     return &op;
   }
@@ -165,7 +182,8 @@ class Planner {
         if (!symbol) continue;
         const auto [it, is_new] = sampled_.emplace(*symbol, sample.shape()[i]);
         if (!is_new && it->second != sample.shape()[i]) {
-          fail(ErrorKind::kInvalidArgument, "[export] sample inputs disagree on '{}': {}, and {} in '{}'", *symbol, it->second,
+          fail(ErrorKind::kInvalidArgument,
+               "[export] sample inputs disagree on '{}': {}, and {} in '{}'", *symbol, it->second,
                sample.shape()[i], name);
         }
       }
@@ -185,7 +203,8 @@ class Planner {
     }
     if (unknown.empty()) return;
     fail(ErrorKind::kInvalidArgument,
-         "[export] the size of {} is not known. Either say it (static_shapes; --static {}=N), or give sample inputs, or let it "
+         "[export] the size of {} is not known. Either say it (static_shapes; --static {}=N), or "
+         "give sample inputs, or let it "
          "stay open (dynamic = true; --dynamic)",
          listed(to_list(unknown)), fmt::join(unknown, "=N,"));
   }
@@ -193,12 +212,14 @@ class Planner {
   void check_samples() const {
     for (const auto& [symbol, size] : sampled_) {
       if (const auto it = plan_.sizes.find(symbol); it != plan_.sizes.end() && it->second != size) {
-        fail(ErrorKind::kInvalidArgument, "[export] '{}' is {} in the sample inputs and {} in static_shapes", symbol, size,
+        fail(ErrorKind::kInvalidArgument,
+             "[export] '{}' is {} in the sample inputs and {} in static_shapes", symbol, size,
              it->second);
       }
       if (const auto it = plan_.ranges.find(symbol); it != plan_.ranges.end()) {
         if (size >= it->second.min && size <= it->second.max.value_or(size)) continue;
-        fail(ErrorKind::kInvalidArgument, "[export] '{}' is {} in the sample inputs, outside of its range, {}", symbol, size,
+        fail(ErrorKind::kInvalidArgument,
+             "[export] '{}' is {} in the sample inputs, outside of its range, {}", symbol, size,
              range_text(it->second));
       }
     }
@@ -211,7 +232,8 @@ class Planner {
     for (const std::string& symbol : symbols_) {
       int64_t size = symbol == "batch" ? kBatch : kLength;
       if (const auto it = plan_.ranges.find(symbol); it != plan_.ranges.end()) {
-        size = std::clamp(size, it->second.min, std::max(it->second.min, it->second.max.value_or(size)));
+        size = std::clamp(size, it->second.min,
+                          std::max(it->second.min, it->second.max.value_or(size)));
       }
       plan_.examples.emplace(symbol, size);
     }
@@ -229,7 +251,8 @@ class Planner {
 
 }  // namespace
 
-ShapePlan plan_shapes(const ir::Program& program, const NamedTensors& sample_inputs, const OnnxConfig& config) {
+ShapePlan plan_shapes(const ir::Program& program, const NamedTensors& sample_inputs,
+                      const OnnxConfig& config) {
   return Planner(program, sample_inputs, config).plan();
 }
 

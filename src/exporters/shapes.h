@@ -1,5 +1,5 @@
-// Which axes of a program stay open, and the sizes of the others: what dynamic, dynamic_shapes, static_shapes, dims and
-// sample inputs say, put together.
+// Which axes of a program stay open, and the sizes of the others: what dynamic, dynamic_shapes,
+// static_shapes, dims and sample inputs say, put together.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,17 @@
 namespace tranship::exporters {
 
 struct ShapePlan {
-  std::map<std::string, int64_t> sizes;    // of axes that are fixed
+  std::map<std::string, int64_t> sizes;     // of axes that are fixed
   std::map<std::string, ir::Range> ranges;  // of those that stay open, where somebody said one
   /// A size for each axis, fixed or open: those of the sample inputs, or made up within the range.
   std::map<std::string, int64_t> examples;
 };
 
 /// The length of a cache that grows stays open unless static_shapes names it.
-/// Errors: invalid_argument for axes whose size nobody said (how to say it is in the message), sizes that contradict each
-/// other or the model, and unknown inputs or axes.
-ShapePlan plan_shapes(const ir::Program& program, const NamedTensors& sample_inputs, const OnnxConfig& config);
+/// Errors: invalid_argument for axes whose size nobody said (how to say it is in the message),
+/// sizes that contradict each other or the model, and unknown inputs or axes.
+ShapePlan plan_shapes(const ir::Program& program, const NamedTensors& sample_inputs,
+                      const OnnxConfig& config);
 
 /// Gives all graphs the plan's sizes and ranges.
 void apply_shapes(const ShapePlan& plan, ir::Program& program);

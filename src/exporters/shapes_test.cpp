@@ -17,14 +17,17 @@ using testing::Pair;
 /// A prompt's graph and a step's, as tasks make them.
 ir::Program program() {
   ir::Program out;
-  out.components.push_back({"prefill", ir::parse(R"(graph prefill
+  out.components.push_back({"prefill",
+                            ir::parse(R"(graph prefill
   %0 = Input {name="input_ids", dtype=i64, shape=[batch, sequence]}
   %1 = Input {name="attention_mask", dtype=i64, shape=[batch, sequence]}
   output a %0
   output b %1
 end
-)"), {}});
-  out.components.push_back({"decode", ir::parse(R"(graph decode
+)"),
+                            {}});
+  out.components.push_back({"decode",
+                            ir::parse(R"(graph decode
   range past 0 any
   %0 = Input {name="input_ids", dtype=i64, shape=[batch, 1]}
   %1 = Input {name="attention_mask", dtype=i64, shape=[batch, past + 1]}
@@ -33,7 +36,8 @@ end
   output b %1
   output c %2
 end
-)"), {{.name = "cache.keys", .input = "input.cache.keys", .output = "c"}}});
+)"),
+                            {{.name = "cache.keys", .input = "input.cache.keys", .output = "c"}}});
   return out;
 }
 
@@ -43,10 +47,12 @@ ir::Program forward_program() {
   return out;
 }
 
-NamedTensors samples(int64_t batch, int64_t length) { return {{"input_ids", Tensor(DType::kI64, {batch, length})}}; }
+NamedTensors samples(int64_t batch, int64_t length) {
+  return {{"input_ids", Tensor(DType::kI64, {batch, length})}};
+}
 
-std::string message_of(const ir::Program& p, const NamedTensors& sample_inputs, const OnnxConfig& config,
-                       ErrorKind kind = ErrorKind::kInvalidArgument) {
+std::string message_of(const ir::Program& p, const NamedTensors& sample_inputs,
+                       const OnnxConfig& config, ErrorKind kind = ErrorKind::kInvalidArgument) {
   const Error error = error_of([&] { plan_shapes(p, sample_inputs, config); });
   EXPECT_EQ(error.kind(), kind) << error.what();
   return error.what();
@@ -94,7 +100,11 @@ TEST(Shapes, a_named_cache_length_is_fixed_too) {
 
 TEST(Shapes, dims_leave_axes_open_and_record_their_ranges) {
   ir::Program p = program();
-  apply_shapes(plan_shapes(p, {}, {.dynamic = true, .dims = {{"sequence", {"sequence", 2, 64}}, {"past", {"past", 0, 63}}}}), p);
+  apply_shapes(
+      plan_shapes(p, {},
+                  {.dynamic = true,
+                   .dims = {{"sequence", {"sequence", 2, 64}}, {"past", {"past", 0, 63}}}}),
+      p);
   EXPECT_EQ(p.components[0].graph->symbols().at("sequence"), (ir::Range{2, 64}));
   EXPECT_FALSE(p.components[1].graph->symbols().contains("sequence"));
   EXPECT_EQ(p.components[1].graph->symbols().at("past"), (ir::Range{0, 63}));
@@ -102,14 +112,18 @@ TEST(Shapes, dims_leave_axes_open_and_record_their_ranges) {
 
 TEST(Shapes, dynamic_shapes_open_what_they_name_and_fix_the_rest) {
   ir::Program p = forward_program();
-  const OnnxConfig config = {.dynamic = true, .dynamic_shapes = {{"input_ids", {{1, {"seq", 2, 9}}}}, {"attention_mask", {{1, {"seq", 2, 9}}}}}};
+  const OnnxConfig config = {.dynamic = true,
+                             .dynamic_shapes = {{"input_ids", {{1, {"seq", 2, 9}}}},
+                                                {"attention_mask", {{1, {"seq", 2, 9}}}}}};
   apply_shapes(plan_shapes(p, samples(3, 7), config), p);
   EXPECT_EQ(input_type(p, 0, 0), "i64[3, sequence]");
   EXPECT_EQ(p.components[0].graph->symbols().at("sequence"), (ir::Range{2, 9}));
 }
 
 TEST(Shapes, examples_lie_in_their_ranges) {
-  const ShapePlan plan = plan_shapes(program(), {}, {.dynamic = true, .dims = {{"batch", {"batch", 5, {}}}, {"sequence", {"sequence", 1, 4}}}});
+  const ShapePlan plan = plan_shapes(
+      program(), {},
+      {.dynamic = true, .dims = {{"batch", {"batch", 5, {}}}, {"sequence", {"sequence", 1, 4}}}});
   EXPECT_EQ(plan.examples.at("batch"), 5);
   EXPECT_EQ(plan.examples.at("sequence"), 4);
 }
@@ -123,32 +137,55 @@ TEST(Shapes, unknown_sizes_say_how_to_give_them) {
 
 TEST(Shapes, contradictions_are_errors) {
   const ir::Program p = forward_program();
-  EXPECT_THAT(message_of(p, {{"input_ids", Tensor(DType::kI64, {2, 7})}, {"attention_mask", Tensor(DType::kI64, {2, 8})}}, {}),
+  EXPECT_THAT(message_of(p,
+                         {{"input_ids", Tensor(DType::kI64, {2, 7})},
+                          {"attention_mask", Tensor(DType::kI64, {2, 8})}},
+                         {}),
               HasSubstr("disagree on 'sequence': 8, and 7 in 'input_ids'"));
-  EXPECT_THAT(message_of(p, samples(2, 7), {.static_shapes = {{"batch", 1}}}), HasSubstr("'batch' is 2 in the sample inputs and 1"));
-  EXPECT_THAT(message_of(p, samples(2, 7), {.dims = {{"batch", {"batch", 3, 4}}}}), HasSubstr("outside of its range, 3 to 4"));
-  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .static_shapes = {{"batch", 1}}, .dims = {{"batch", {"batch"}}}}), HasSubstr("choose one"));
-  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .static_shapes = {{"batch", 0}}}), HasSubstr("expected 1 or more"));
-  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .dims = {{"batch", {"batch", 3, 2}}}}), HasSubstr("3 to 2"));
-  EXPECT_THAT(message_of(p, {{"input_ids", Tensor(DType::kF32, {2, 7})}}, {}), HasSubstr("is f32 of rank 2, expected i64[batch, sequence]"));
+  EXPECT_THAT(message_of(p, samples(2, 7), {.static_shapes = {{"batch", 1}}}),
+              HasSubstr("'batch' is 2 in the sample inputs and 1"));
+  EXPECT_THAT(message_of(p, samples(2, 7), {.dims = {{"batch", {"batch", 3, 4}}}}),
+              HasSubstr("outside of its range, 3 to 4"));
+  EXPECT_THAT(
+      message_of(
+          p, {},
+          {.dynamic = true, .static_shapes = {{"batch", 1}}, .dims = {{"batch", {"batch"}}}}),
+      HasSubstr("choose one"));
+  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .static_shapes = {{"batch", 0}}}),
+              HasSubstr("expected 1 or more"));
+  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .dims = {{"batch", {"batch", 3, 2}}}}),
+              HasSubstr("3 to 2"));
+  EXPECT_THAT(message_of(p, {{"input_ids", Tensor(DType::kF32, {2, 7})}}, {}),
+              HasSubstr("is f32 of rank 2, expected i64[batch, sequence]"));
 }
 
 TEST(Shapes, unknown_axes_and_inputs_are_errors) {
   const ir::Program p = program();
-  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .static_shapes = {{"height", 1}}}), HasSubstr("no axis is called 'height'"));
-  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .dims = {{"width", {"width"}}}}), HasSubstr("axes are 'batch', 'past', 'sequence'"));
-  EXPECT_THAT(message_of(p, {}, {.dynamic_shapes = {{"pixels", {{0, {"b"}}}}}}), HasSubstr("no input 'pixels'"));
-  EXPECT_THAT(message_of(p, {}, {.dynamic_shapes = {{"input_ids", {{2, {"b"}}}}}}), HasSubstr("no axis 2"));
-  EXPECT_THAT(message_of(p, {}, {.dynamic_shapes = {{"cache.keys", {{1, {"h"}}}}}}), HasSubstr("one size only"));
+  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .static_shapes = {{"height", 1}}}),
+              HasSubstr("no axis is called 'height'"));
+  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .dims = {{"width", {"width"}}}}),
+              HasSubstr("axes are 'batch', 'past', 'sequence'"));
+  EXPECT_THAT(message_of(p, {}, {.dynamic_shapes = {{"pixels", {{0, {"b"}}}}}}),
+              HasSubstr("no input 'pixels'"));
+  EXPECT_THAT(message_of(p, {}, {.dynamic_shapes = {{"input_ids", {{2, {"b"}}}}}}),
+              HasSubstr("no axis 2"));
+  EXPECT_THAT(message_of(p, {}, {.dynamic_shapes = {{"cache.keys", {{1, {"h"}}}}}}),
+              HasSubstr("one size only"));
 }
 
 TEST(Shapes, names_of_dynamic_shapes_are_sizes) {
   const ir::Program p = forward_program();
-  EXPECT_THAT(message_of(p, samples(2, 7), {.dynamic_shapes = {{"attention_mask", {{1, {"t"}}}}, {"input_ids", {{1, {"s"}}}}}}),
+  EXPECT_THAT(message_of(p, samples(2, 7),
+                         {.dynamic_shapes = {{"attention_mask", {{1, {"t"}}}},
+                                             {"input_ids", {{1, {"s"}}}}}}),
               HasSubstr("'t' and 's' are one size"));
-  EXPECT_THAT(message_of(p, samples(7, 7), {.dynamic_shapes = {{"input_ids", {{0, {"n"}}, {1, {"n"}}}}}}, ErrorKind::kUnsupported),
-              HasSubstr("'batch' and 'sequence' one size"));
-  EXPECT_THAT(message_of(p, samples(2, 7), {.dynamic_shapes = {{"attention_mask", {{1, {"s", 1, 9}}}}, {"input_ids", {{1, {"s", 1, 8}}}}}}),
+  EXPECT_THAT(
+      message_of(p, samples(7, 7), {.dynamic_shapes = {{"input_ids", {{0, {"n"}}, {1, {"n"}}}}}},
+                 ErrorKind::kUnsupported),
+      HasSubstr("'batch' and 'sequence' one size"));
+  EXPECT_THAT(message_of(p, samples(2, 7),
+                         {.dynamic_shapes = {{"attention_mask", {{1, {"s", 1, 9}}}},
+                                             {"input_ids", {{1, {"s", 1, 8}}}}}}),
               HasSubstr("two ranges"));
 }
 

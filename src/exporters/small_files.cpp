@@ -26,13 +26,16 @@ bool same_place(const fs::path& a, const fs::path& b) {
   return !a.empty() && fs::equivalent(a, b, ignored);
 }
 
-std::string read_if_there(const fs::path& path) { return is_file(path) ? read_text(path) : std::string(); }
+std::string read_if_there(const fs::path& path) {
+  return is_file(path) ? read_text(path) : std::string();
+}
 
 /// config.json, generation_config.json and the made ones, by name.
 std::map<std::string, std::string> all_texts(const SmallFiles& files) {
   std::map<std::string, std::string> texts = files.texts;
   if (!files.config.empty()) texts.emplace(kConfigFile, files.config);
-  if (!files.generation_config.empty()) texts.emplace(kGenerationConfigFile, files.generation_config);
+  if (!files.generation_config.empty())
+    texts.emplace(kGenerationConfigFile, files.generation_config);
   return texts;
 }
 
@@ -55,16 +58,19 @@ std::string exported_config(const Config& config, const std::string& architectur
   return to_python_json(json, true) + "\n";
 }
 
-SmallFiles small_files_of(const CheckpointData& checkpoint, std::string config, bool with_generation_config) {
+SmallFiles small_files_of(const CheckpointData& checkpoint, std::string config,
+                          bool with_generation_config) {
   SmallFiles files;
   files.config = std::move(config);
   if (with_generation_config && checkpoint.generation_config) {
     files.generation_config = checkpoint.generation_config->to_json() + "\n";
   }
   files.texts = checkpoint.made_companions;
-  for (const fs::path& path : checkpoint.companions) files.copies.emplace(path.filename().string(), path);
+  for (const fs::path& path : checkpoint.companions)
+    files.copies.emplace(path.filename().string(), path);
   std::error_code ignored;
-  files.home = fs::is_directory(checkpoint.path, ignored) ? checkpoint.path : checkpoint.path.parent_path();
+  files.home =
+      fs::is_directory(checkpoint.path, ignored) ? checkpoint.path : checkpoint.path.parent_path();
   if (!checkpoint.companions.empty()) files.home = checkpoint.companions.front().parent_path();
   return files;
 }

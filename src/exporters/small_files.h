@@ -12,19 +12,21 @@
 namespace tranship::exporters {
 
 struct SmallFiles {
-  std::string config;             // config.json; empty: there is none
-  std::string generation_config;  // generation_config.json; empty: there is none
-  std::map<std::string, std::string> texts;         // others, made in memory, by name
+  std::string config;                        // config.json; empty: there is none
+  std::string generation_config;             // generation_config.json; empty: there is none
+  std::map<std::string, std::string> texts;  // others, made in memory, by name
   std::map<std::string, std::filesystem::path> copies;  // others, taken along, by name
   /// Files that are here already are not touched: they are the checkpoint's.
   std::filesystem::path home;
 };
 
-/// config.json: the checkpoint's, with the class that was exported and the dtype that its weights have now.
+/// config.json: the checkpoint's, with the class that was exported and the dtype that its weights
+/// have now.
 std::string exported_config(const Config& config, const std::string& architecture, DType dtype);
 
 /// The files that go along with a checkpoint's export.
-SmallFiles small_files_of(const CheckpointData& checkpoint, std::string config, bool with_generation_config);
+SmallFiles small_files_of(const CheckpointData& checkpoint, std::string config,
+                          bool with_generation_config);
 /// Those of a saved artifact.
 SmallFiles small_files_in(const std::filesystem::path& directory);
 

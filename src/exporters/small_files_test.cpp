@@ -21,15 +21,20 @@ struct Home {
     folder.write("tokenizer.json", "{}");
     data.path = folder.path();
     data.companions = {folder / "tokenizer.json"};
-    data.generation_config = Config::parse("generation_config.json", R"({"top_k": 5, "eos_token_id": [1, 2]})");
+    data.generation_config =
+        Config::parse("generation_config.json", R"({"top_k": 5, "eos_token_id": [1, 2]})");
   }
-  SmallFiles files(bool with_generation_config = true) const { return small_files_of(data, "{}\n", with_generation_config); }
+  SmallFiles files(bool with_generation_config = true) const {
+    return small_files_of(data, "{}\n", with_generation_config);
+  }
   TestFolder folder;
   CheckpointData data;
 };
 
 TEST(SmallFiles, the_exported_config_names_class_and_dtype) {
-  const Config config = Config::parse("config.json", R"({"torch_dtype": "bfloat16", "model_type": "llama", "rms_norm_eps": 1e-05})");
+  const Config config =
+      Config::parse("config.json",
+                    R"({"torch_dtype": "bfloat16", "model_type": "llama", "rms_norm_eps": 1e-05})");
   EXPECT_EQ(exported_config(config, "LlamaModel", DType::kF32), R"({
   "architectures": [
     "LlamaModel"
@@ -39,7 +44,8 @@ TEST(SmallFiles, the_exported_config_names_class_and_dtype) {
   "rms_norm_eps": 1e-05
 }
 )");
-  EXPECT_EQ(exported_config(Config::parse("config.json", "{}"), "X", DType::kF32), "{\n  \"architectures\": [\n    \"X\"\n  ]\n}\n");
+  EXPECT_EQ(exported_config(Config::parse("config.json", "{}"), "X", DType::kF32),
+            "{\n  \"architectures\": [\n    \"X\"\n  ]\n}\n");
 }
 
 TEST(SmallFiles, are_written_with_the_sizes_that_were_listed) {
@@ -51,8 +57,10 @@ TEST(SmallFiles, are_written_with_the_sizes_that_were_listed) {
     names.push_back(file.name);
     EXPECT_EQ(fs::file_size(to / file.name), file.size_bytes) << file.name;
   }
-  EXPECT_THAT(names, testing::ElementsAre("config.json", "generation_config.json", "tokenizer.json"));
-  EXPECT_EQ(read_text(to / "generation_config.json"), "{\n  \"eos_token_id\": [\n    1,\n    2\n  ],\n  \"top_k\": 5\n}\n");
+  EXPECT_THAT(names,
+              testing::ElementsAre("config.json", "generation_config.json", "tokenizer.json"));
+  EXPECT_EQ(read_text(to / "generation_config.json"),
+            "{\n  \"eos_token_id\": [\n    1,\n    2\n  ],\n  \"top_k\": 5\n}\n");
 }
 
 TEST(SmallFiles, the_generation_config_goes_along_only_if_asked) {

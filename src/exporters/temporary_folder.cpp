@@ -15,7 +15,8 @@ TemporaryFolder::TemporaryFolder() {
   std::error_code error;
   std::string name = (std::filesystem::temp_directory_path(error) / "tranship-XXXXXX").string();
   if (error || ::mkdtemp(name.data()) == nullptr) {
-    fail(ErrorKind::kIo, "[run] cannot make a temporary folder '{}': {} (TMPDIR chooses another place)", name,
+    fail(ErrorKind::kIo,
+         "[run] cannot make a temporary folder '{}': {} (TMPDIR chooses another place)", name,
          error ? error.message() : std::strerror(errno));
   }
   path_ = name;

@@ -37,8 +37,8 @@ struct Logits {
 class CausalModel {
  public:
   virtual ~CausalModel() = default;
-  /// Reads the prompts; what was read before is forgotten. The logits are valid until the next call.
-  /// Errors: unsupported if it cannot take padding and there is some; those of the runtime.
+  /// Reads the prompts; what was read before is forgotten. The logits are valid until the next
+  /// call. Errors: unsupported if it cannot take padding and there is some; those of the runtime.
   virtual Logits prefill(const PromptBatch& batch) = 0;
   /// Reads one more token of each row.
   virtual Logits decode(std::span<const int64_t> ids) = 0;

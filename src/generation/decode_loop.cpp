@@ -10,14 +10,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 /// The rows as they grow.
 class Rows {
  public:
-  Rows(size_t count, const LoopOptions& options) : options_(options), sequences_(count), ended_(count) {}
+  Rows(size_t count, const LoopOptions& options)
+      : options_(options), sequences_(count), ended_(count) {}
 
-  bool all_ended() const { return std::ranges::all_of(ended_, [](bool ended) { return ended; }); }
+  bool all_ended() const {
+    return std::ranges::all_of(ended_, [](bool ended) { return ended; });
+  }
 
   /// Chooses a token for each row; one that has ended gets padding.
   void extend(Sampler& sampler, const Logits& logits, std::span<int64_t> ids) {
@@ -43,10 +48,12 @@ class Rows {
   }
 
   std::optional<FinishReason> why_ended(size_t row, int64_t id) const {
-    const std::optional<FinishReason> watched = options_.watch ? options_.watch(row, id) : std::nullopt;
+    const std::optional<FinishReason> watched =
+        options_.watch ? options_.watch(row, id) : std::nullopt;
     if (std::ranges::count(options_.config.eos_token_id, id) > 0) return FinishReason::kEos;
     if (watched) return watched;
-    if (std::ssize(sequences_[row].new_ids) >= options_.limits.max_new_tokens) return FinishReason::kLength;
+    if (std::ssize(sequences_[row].new_ids) >= options_.limits.max_new_tokens)
+      return FinishReason::kLength;
     return std::nullopt;
   }
 
@@ -62,7 +69,8 @@ bool PromptBatch::is_padded() const { return std::ranges::count(attention_mask, 
 PromptBatch pad_left(std::span<const std::vector<int64_t>> prompts, int64_t pad_id) {
   PromptBatch batch;
   batch.num_rows = std::ssize(prompts);
-  for (const auto& prompt : prompts) batch.num_columns = std::max(batch.num_columns, std::ssize(prompt));
+  for (const auto& prompt : prompts)
+    batch.num_columns = std::max(batch.num_columns, std::ssize(prompt));
   for (const auto& prompt : prompts) {
     const auto num_padding = static_cast<size_t>(batch.num_columns) - prompt.size();
     batch.input_ids.insert(batch.input_ids.end(), num_padding, pad_id);
@@ -70,7 +78,8 @@ PromptBatch pad_left(std::span<const std::vector<int64_t>> prompts, int64_t pad_
     batch.attention_mask.insert(batch.attention_mask.end(), num_padding, 0);
     batch.attention_mask.insert(batch.attention_mask.end(), prompt.size(), 1);
     batch.position_ids.insert(batch.position_ids.end(), num_padding, 0);
-    for (size_t i = 0; i < prompt.size(); ++i) batch.position_ids.push_back(static_cast<int64_t>(i));
+    for (size_t i = 0; i < prompt.size(); ++i)
+      batch.position_ids.push_back(static_cast<int64_t>(i));
   }
   return batch;
 }

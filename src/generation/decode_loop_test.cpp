@@ -65,7 +65,8 @@ TEST(DecodeLoop, any_eos_token_ends_a_row_and_is_kept) {
 TEST(DecodeLoop, a_row_that_has_ended_is_fed_padding_until_all_have) {
   ScriptedModel model({{7, 20}, {11, 12, 13, 7}, {7}}, kVocabSize);
   const GenerationConfig config = {.max_new_tokens = 9, .eos_token_id = {7}, .pad_token_id = 3};
-  const GenerationResult result = decode_loop(model, std::vector<Ids>{{1, 2}, {1}, {1}}, options_for(config));
+  const GenerationResult result =
+      decode_loop(model, std::vector<Ids>{{1, 2}, {1}, {1}}, options_for(config));
   EXPECT_THAT(result.sequences[0].new_ids, ElementsAre(7));
   EXPECT_THAT(result.sequences[1].new_ids, ElementsAre(11, 12, 13, 7));
   EXPECT_THAT(result.sequences[2].new_ids, ElementsAre(7));
@@ -76,7 +77,8 @@ TEST(DecodeLoop, no_eos_before_the_minimum) {
   ScriptedModel model({{7}}, kVocabSize);
   const GenerationConfig config = {.max_new_tokens = 9, .min_new_tokens = 3, .eos_token_id = {7}};
   const GenerationResult result = decode_loop(model, std::vector<Ids>{{1}}, options_for(config));
-  EXPECT_THAT(result.sequences[0].new_ids, ElementsAre(0, 0, 0, 7)) << "0 is the lowest of the equals that are left";
+  EXPECT_THAT(result.sequences[0].new_ids, ElementsAre(0, 0, 0, 7))
+      << "0 is the lowest of the equals that are left";
 }
 
 TEST(DecodeLoop, tells_of_tokens_in_order_and_of_no_padding) {
@@ -108,16 +110,19 @@ TEST(DecodeLoop, a_watcher_ends_one_row_and_not_the_others) {
 TEST(DecodeLoop, penalizes_the_prompt_but_not_its_padding) {
   ScriptedModel model({{4, 4}, {0, 0}}, kVocabSize);
   model.unsaid = 1;
-  LoopOptions options = options_for({.max_new_tokens = 1, .repetition_penalty = 10, .pad_token_id = 0});
+  LoopOptions options =
+      options_for({.max_new_tokens = 1, .repetition_penalty = 10, .pad_token_id = 0});
   const GenerationResult result = decode_loop(model, std::vector<Ids>{{4, 9}, {9}}, options);
-  EXPECT_THAT(result.sequences[0].new_ids, ElementsAre(0)) << "4 was in the prompt: 5 / 10 is under 1";
+  EXPECT_THAT(result.sequences[0].new_ids, ElementsAre(0))
+      << "4 was in the prompt: 5 / 10 is under 1";
   EXPECT_THAT(result.sequences[1].new_ids, ElementsAre(0)) << "0 was padding only";
 }
 
 TEST(DecodeLoop, counts_tokens_without_padding) {
   ScriptedModel model({{7}, {11, 12, 7}}, kVocabSize);
   const GenerationResult result =
-      decode_loop(model, std::vector<Ids>{{1, 2, 3}, {1}}, options_for({.max_new_tokens = 9, .eos_token_id = {7}}));
+      decode_loop(model, std::vector<Ids>{{1, 2, 3}, {1}},
+                  options_for({.max_new_tokens = 9, .eos_token_id = {7}}));
   EXPECT_EQ(result.stats.prompt_tokens, 4);
   EXPECT_EQ(result.stats.new_tokens, 4);
   EXPECT_EQ(result.stats.decoded_tokens, 2);

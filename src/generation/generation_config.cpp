@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kDefaultNewTokens = 20;
 
-/// A key that changes what is generated and that is not honoured, with the value at which it changes nothing (besides
-/// null, [] and {}).
+/// A key that changes what is generated and that is not honoured, with the value at which it
+/// changes nothing (besides null, [] and {}).
 struct Refused {
   std::string_view key;
   std::string_view neutral;
@@ -58,13 +58,15 @@ void check_refused(std::string_view where, const Json& object) {
   std::vector<std::string> found;
   for (const Refused& refused : kRefused) {
     const auto value = object.find(std::string(refused.key));
-    if (value == object.end() || value->is_null() || *value == Json::parse(refused.neutral)) continue;
+    if (value == object.end() || value->is_null() || *value == Json::parse(refused.neutral))
+      continue;
     if (value->is_structured() && value->empty()) continue;
     found.push_back(std::string(refused.key) + " = " + to_python_json_line(*value));
   }
   if (found.empty()) return;
   fail(ErrorKind::kUnsupported,
-       "[generate] '{}' asks for what is not done: {}. Take it out of the file, or pass a configuration of your own",
+       "[generate] '{}' asks for what is not done: {}. Take it out of the file, or pass a "
+       "configuration of your own",
        where, listed(found));
 }
 
@@ -105,7 +107,8 @@ void take_missing_ids(GenerationConfig& out, const Config& config) {
 
 }  // namespace
 
-GenerationConfig GenerationConfig::from_json(std::string_view generation_config_json, std::string_view config_json) {
+GenerationConfig GenerationConfig::from_json(std::string_view generation_config_json,
+                                             std::string_view config_json) {
   constexpr std::string_view kModelFile = "config.json";
   GenerationConfig out;
   if (!generation_config_json.empty()) {
@@ -116,7 +119,8 @@ GenerationConfig GenerationConfig::from_json(std::string_view generation_config_
   if (config_json.empty()) return out;
   const Config config = Config::parse(kModelFile, config_json);
   take_missing_ids(out, config);
-  if (const std::optional<Config> text_config = config.find_object("text_config")) take_missing_ids(out, *text_config);
+  if (const std::optional<Config> text_config = config.find_object("text_config"))
+    take_missing_ids(out, *text_config);
   return out;
 }
 
@@ -141,25 +145,34 @@ void check_config(const GenerationConfig& config) {
   const auto expect = [&](bool holds, std::string_view what, auto value) {
     if (!holds) faults.push_back(fmt::format("{} (it is {})", what, value));
   };
-  expect(config.max_new_tokens.value_or(1) > 0, "max_new_tokens must be at least 1", config.max_new_tokens.value_or(1));
-  expect(config.min_new_tokens.value_or(0) >= 0, "min_new_tokens must not be negative", config.min_new_tokens.value_or(0));
-  expect(config.min_length.value_or(0) >= 0, "min_length must not be negative", config.min_length.value_or(0));
-  expect(config.temperature > 0, "temperature must be over 0: for the most likely tokens, set do_sample to false",
+  expect(config.max_new_tokens.value_or(1) > 0, "max_new_tokens must be at least 1",
+         config.max_new_tokens.value_or(1));
+  expect(config.min_new_tokens.value_or(0) >= 0, "min_new_tokens must not be negative",
+         config.min_new_tokens.value_or(0));
+  expect(config.min_length.value_or(0) >= 0, "min_length must not be negative",
+         config.min_length.value_or(0));
+  expect(config.temperature > 0,
+         "temperature must be over 0: for the most likely tokens, set do_sample to false",
          config.temperature);
   expect(config.top_k >= 0, "top_k must be at least 1, or 0 for no limit", config.top_k);
   expect(config.top_p >= 0 && config.top_p <= 1, "top_p must lie between 0 and 1", config.top_p);
-  expect(config.repetition_penalty > 0, "repetition_penalty must be over 0", config.repetition_penalty);
-  for (const int64_t id : config.eos_token_id) expect(id >= 0, "eos_token_id must not be negative", id);
-  expect(config.pad_token_id.value_or(0) >= 0, "pad_token_id must not be negative", config.pad_token_id.value_or(0));
-  expect(config.bos_token_id.value_or(0) >= 0, "bos_token_id must not be negative", config.bos_token_id.value_or(0));
+  expect(config.repetition_penalty > 0, "repetition_penalty must be over 0",
+         config.repetition_penalty);
+  for (const int64_t id : config.eos_token_id)
+    expect(id >= 0, "eos_token_id must not be negative", id);
+  expect(config.pad_token_id.value_or(0) >= 0, "pad_token_id must not be negative",
+         config.pad_token_id.value_or(0));
+  expect(config.bos_token_id.value_or(0) >= 0, "bos_token_id must not be negative",
+         config.bos_token_id.value_or(0));
   const bool all_stops = std::ranges::none_of(config.stop_strings, &std::string::empty);
   expect(all_stops, "stop_strings must have text", "\"\"");
   if (faults.empty()) return;
-  fail(ErrorKind::kInvalidArgument, "[generate] the configuration makes no sense: {}", fmt::join(faults, "; "));
+  fail(ErrorKind::kInvalidArgument, "[generate] the configuration makes no sense: {}",
+       fmt::join(faults, "; "));
 }
 
-Limits limits_of(const GenerationConfig& config, int64_t prompt_length, std::optional<int64_t> max_positions,
-                 const Sink& sink) {
+Limits limits_of(const GenerationConfig& config, int64_t prompt_length,
+                 std::optional<int64_t> max_positions, const Sink& sink) {
   Limits limits;
   if (config.max_new_tokens) {
     limits.max_new_tokens = *config.max_new_tokens;
@@ -167,18 +180,21 @@ Limits limits_of(const GenerationConfig& config, int64_t prompt_length, std::opt
     limits.max_new_tokens = *config.max_length - prompt_length;
   } else {
     limits.max_new_tokens = kDefaultNewTokens;
-    if (max_positions) limits.max_new_tokens = std::min(limits.max_new_tokens, *max_positions - prompt_length);
+    if (max_positions)
+      limits.max_new_tokens = std::min(limits.max_new_tokens, *max_positions - prompt_length);
   }
   if (limits.max_new_tokens <= 0) {
     fail(ErrorKind::kInvalidArgument,
-         "[generate] the prompt has {} tokens, and the whole may have {}: raise max_length, or set max_new_tokens",
+         "[generate] the prompt has {} tokens, and the whole may have {}: raise max_length, or set "
+         "max_new_tokens",
          prompt_length, prompt_length + limits.max_new_tokens);
   }
   limits.min_new_tokens =
       std::max(config.min_new_tokens.value_or(0), config.min_length.value_or(0) - prompt_length);
   if (limits.min_new_tokens > limits.max_new_tokens) {
-    sink.warn(fmt::format("[generate] {} new tokens are asked for at least, but {} at most: it ends there",
-                          limits.min_new_tokens, limits.max_new_tokens));
+    sink.warn(fmt::format(
+        "[generate] {} new tokens are asked for at least, but {} at most: it ends there",
+        limits.min_new_tokens, limits.max_new_tokens));
   }
   return limits;
 }

@@ -52,27 +52,31 @@ TEST(GenerationConfig, reads_every_field) {
 }
 
 TEST(GenerationConfig, takes_one_id_or_one_string_for_a_list) {
-  const auto config = GenerationConfig::from_json(R"({"eos_token_id": 2, "stop_strings": "END"})", "");
+  const auto config =
+      GenerationConfig::from_json(R"({"eos_token_id": 2, "stop_strings": "END"})", "");
   EXPECT_THAT(config.eos_token_id, ElementsAre(2));
   EXPECT_THAT(config.stop_strings, ElementsAre("END"));
 }
 
 TEST(GenerationConfig, a_null_is_as_an_absent_key) {
-  const auto config = GenerationConfig::from_json(R"({"top_k": null, "eos_token_id": null, "min_p": null})", "");
+  const auto config =
+      GenerationConfig::from_json(R"({"top_k": null, "eos_token_id": null, "min_p": null})", "");
   EXPECT_EQ(config.top_k, 50);
   EXPECT_THAT(config.eos_token_id, IsEmpty());
 }
 
 TEST(GenerationConfig, ids_fall_back_to_the_model_s_configuration) {
   const auto config = GenerationConfig::from_json(
-      R"({"bos_token_id": 9})", R"({"eos_token_id": [4, 5], "bos_token_id": 1, "text_config": {"pad_token_id": 6}})");
+      R"({"bos_token_id": 9})",
+      R"({"eos_token_id": [4, 5], "bos_token_id": 1, "text_config": {"pad_token_id": 6}})");
   EXPECT_THAT(config.eos_token_id, ElementsAre(4, 5));
   EXPECT_THAT(config.pad_token_id, Optional(6));
   EXPECT_THAT(config.bos_token_id, Optional(9));
 }
 
 TEST(GenerationConfig, without_a_file_of_its_own_is_read_from_the_model_s) {
-  const auto config = GenerationConfig::from_json("", R"({"model_type": "llama", "do_sample": true, "top_p": 0.5})");
+  const auto config = GenerationConfig::from_json(
+      "", R"({"model_type": "llama", "do_sample": true, "top_p": 0.5})");
   EXPECT_TRUE(config.do_sample);
   EXPECT_EQ(config.top_p, 0.5);
 }
@@ -85,11 +89,13 @@ TEST(GenerationConfig, refuses_all_keys_that_it_would_not_honour_by_name) {
         "");
   });
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("generation_config.json"), HasSubstr("num_beams = 4"),
-                                  HasSubstr("penalty_alpha = 0.6"), HasSubstr("no_repeat_ngram_size = 3"),
-                                  HasSubstr("typical_p = 0.95"), HasSubstr("min_p = 0.05")));
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("bad_words_ids = [[3]]"), HasSubstr("suppress_tokens = [1]"),
-                                  HasSubstr("forced_eos_token_id = 2"), Not(HasSubstr("length_penalty"))));
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("generation_config.json"), HasSubstr("num_beams = 4"),
+                    HasSubstr("penalty_alpha = 0.6"), HasSubstr("no_repeat_ngram_size = 3"),
+                    HasSubstr("typical_p = 0.95"), HasSubstr("min_p = 0.05")));
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("bad_words_ids = [[3]]"), HasSubstr("suppress_tokens = [1]"),
+                    HasSubstr("forced_eos_token_id = 2"), Not(HasSubstr("length_penalty"))));
 }
 
 TEST(GenerationConfig, takes_such_keys_where_they_change_nothing) {
@@ -101,8 +107,9 @@ TEST(GenerationConfig, takes_such_keys_where_they_change_nothing) {
 }
 
 TEST(GenerationConfig, a_wrong_type_is_corrupt_with_its_key) {
-  for (const std::string text : {R"({"temperature": "hot"})", R"({"top_k": 1.5})", R"({"eos_token_id": [1, "a"]})",
-                                 R"({"stop_strings": [1]})", R"([1])", R"({"do_sample": 1})"}) {
+  for (const std::string text :
+       {R"({"temperature": "hot"})", R"({"top_k": 1.5})", R"({"eos_token_id": [1, "a"]})",
+        R"({"stop_strings": [1]})", R"([1])", R"({"do_sample": 1})"}) {
     const Error error = error_of([&] { GenerationConfig::from_json(text, ""); });
     EXPECT_EQ(error.kind(), ErrorKind::kCorrupt) << text;
     EXPECT_THAT(error.what(), HasSubstr("generation_config.json")) << text;
@@ -121,14 +128,15 @@ TEST(CheckConfig, names_everything_that_makes_no_sense) {
   config.stop_strings = {"a", ""};
   const Error error = error_of([&] { check_config(config); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-  for (const char* field : {"max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty", "eos_token_id",
-                            "pad_token_id", "stop_strings"}) {
+  for (const char* field : {"max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty",
+                            "eos_token_id", "pad_token_id", "stop_strings"}) {
     EXPECT_THAT(error.what(), HasSubstr(field));
   }
   EXPECT_NO_THROW(check_config({}));
 }
 
-int64_t most(const GenerationConfig& config, int64_t prompt_length, std::optional<int64_t> max_positions = {}) {
+int64_t most(const GenerationConfig& config, int64_t prompt_length,
+             std::optional<int64_t> max_positions = {}) {
   return limits_of(config, prompt_length, max_positions, {}).max_new_tokens;
 }
 
@@ -149,7 +157,8 @@ TEST(Limits, a_prompt_that_leaves_no_room_is_refused) {
   for (const GenerationConfig& config : {GenerationConfig{.max_length = 8}, GenerationConfig{}}) {
     const Error error = error_of([&] { limits_of(config, 8, 8, {}); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("the prompt has 8 tokens"), HasSubstr("max_new_tokens")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("the prompt has 8 tokens"), HasSubstr("max_new_tokens")));
   }
 }
 

@@ -13,10 +13,9 @@
 #include "tranship/generation.h"
 
 namespace tranship {
+namespace {
 
 using generation::SequenceText;
-
-namespace {
 
 /// How many positions the model has, if config.json says so.
 std::optional<int64_t> max_positions_of(const std::string& config_json) {
@@ -31,15 +30,20 @@ std::optional<int64_t> max_positions_of(const std::string& config_json) {
 /// The prompts to run: an empty one becomes the BOS token. Errors: invalid_argument.
 std::vector<std::vector<int64_t>> checked_prompts(std::span<const std::vector<int64_t>> prompts,
                                                   const GenerationConfig& config) {
-  if (prompts.empty()) fail(ErrorKind::kInvalidArgument, "[generate] there is no prompt: at least one is needed");
+  if (prompts.empty()) {
+    fail(ErrorKind::kInvalidArgument, "[generate] there is no prompt: at least one is needed");
+  }
   std::vector<std::vector<int64_t>> out(prompts.begin(), prompts.end());
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i].empty() && config.bos_token_id) out[i] = {*config.bos_token_id};
     if (out[i].empty()) {
-      fail(ErrorKind::kInvalidArgument, "[generate] prompt {} is empty, and there is no bos_token_id to begin with", i);
+      fail(ErrorKind::kInvalidArgument,
+           "[generate] prompt {} is empty, and there is no bos_token_id to begin with", i);
     }
     for (const int64_t id : out[i]) {
-      if (id < 0) fail(ErrorKind::kInvalidArgument, "[generate] prompt {} has the id {}: ids are not negative", i, id);
+      if (id >= 0) continue;
+      fail(ErrorKind::kInvalidArgument, "[generate] prompt {} has the id {}: ids are not negative",
+           i, id);
     }
   }
   return out;
@@ -50,8 +54,8 @@ uint64_t random_seed() {
   return uint64_t{device()} << 32 | device();
 }
 
-GenerationResult run(GeneratorImpl& impl, std::span<const std::vector<int64_t>> prompts, const GenerationConfig& config,
-                     generation::Watch watch) {
+GenerationResult run(GeneratorImpl& impl, std::span<const std::vector<int64_t>> prompts,
+                     const GenerationConfig& config, generation::Watch watch) {
   size_t longest = 0;
   for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
   const auto length = static_cast<int64_t>(longest);
@@ -65,11 +69,14 @@ GenerationResult run(GeneratorImpl& impl, std::span<const std::vector<int64_t>> 
   GenerationResult result = generation::decode_loop(*impl.model, prompts, options);
   result.stats.load_seconds = impl.load_seconds;
   int64_t most = 0;
-  for (const GeneratedSequence& sequence : result.sequences) most = std::max(most, std::ssize(sequence.new_ids));
+  for (const GeneratedSequence& sequence : result.sequences) {
+    most = std::max(most, std::ssize(sequence.new_ids));
+  }
   if (max_positions && length + most > *max_positions) {
-    impl.sink.warn(fmt::format("[generate] prompt and text have {} tokens, but the model was made for {}: what comes "
-                               "after these may make no sense",
-                               length + most, *max_positions));
+    impl.sink.warn(fmt::format(
+        "[generate] prompt and text have {} tokens, but the model was made for {}: what comes "
+        "after these may make no sense",
+        length + most, *max_positions));
   }
   return result;
 }
@@ -83,14 +90,16 @@ double GenerationStats::decode_tokens_per_second() const {
   return decode_seconds > 0 ? static_cast<double>(decoded_tokens) / decode_seconds : 0;
 }
 
-Generator Generator::open(const std::filesystem::path& directory, const RunOptions& options, const Sink& sink) {
+Generator Generator::open(const std::filesystem::path& directory, const RunOptions& options,
+                          const Sink& sink) {
   const auto start = std::chrono::steady_clock::now();
   const ExportedModel exported = ExportedModel::from_pretrained(directory, {.run = options}, sink);
   for (const std::string_view wanted : {"prefill", "decode"}) {
     const auto has_name = [&](const auto& component) { return component.first == wanted; };
     if (std::ranges::none_of(exported.components(), has_name)) {
       fail(ErrorKind::kInvalidArgument,
-           "[generate] '{}' has no component '{}': it was not exported for generation (--task generation)",
+           "[generate] '{}' has no component '{}': it was not exported for generation (--task "
+           "generation)",
            directory.string(), wanted);
     }
   }
@@ -100,7 +109,8 @@ Generator Generator::open(const std::filesystem::path& directory, const RunOptio
   impl->config_json = exported.config();
   impl->generation_config_json = exported.generation_config();
   impl->model = generation::open_onnx_model(directory, options, sink);
-  impl->load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  impl->load_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return Generator(std::move(impl));
 }
 
@@ -118,8 +128,8 @@ const Tokenizer& Generator::tokenizer() {
   return *impl_->tokenizer;
 }
 
-GenerationResult Generator::generate(std::span<const std::vector<int64_t>> prompts, const GenerationConfig& config,
-                                     const OnToken& on_token) {
+GenerationResult Generator::generate(std::span<const std::vector<int64_t>> prompts,
+                                     const GenerationConfig& config, const OnToken& on_token) {
   generation::check_config(config);
   const std::vector<std::vector<int64_t>> checked = checked_prompts(prompts, config);
   std::vector<SequenceText> texts;
@@ -137,19 +147,22 @@ GenerationResult Generator::generate(std::span<const std::vector<int64_t>> promp
   return run(*impl_, checked, config, watch);
 }
 
-GeneratedText Generator::generate_text(std::string_view prompt, const GenerationConfig& config, const OnText& on_text) {
+GeneratedText Generator::generate_text(std::string_view prompt, const GenerationConfig& config,
+                                       const OnText& on_text) {
   return continue_ids(tokenizer().encode(prompt), config, on_text);
 }
 
 GeneratedText Generator::chat(std::span<const ChatMessage> messages, const GenerationConfig& config,
                               const OnText& on_text) {
-  return continue_ids(tokenizer().encode(tokenizer().apply_chat_template(messages), false), config, on_text);
+  return continue_ids(tokenizer().encode(tokenizer().apply_chat_template(messages), false), config,
+                      on_text);
 }
 
-GeneratedText Generator::continue_ids(std::vector<int64_t> prompt_ids, const GenerationConfig& config,
-                                      const OnText& on_text) {
+GeneratedText Generator::continue_ids(std::vector<int64_t> prompt_ids,
+                                      const GenerationConfig& config, const OnText& on_text) {
   generation::check_config(config);
-  const std::vector<std::vector<int64_t>> prompts = checked_prompts(std::span(&prompt_ids, 1), config);
+  const std::vector<std::vector<int64_t>> prompts =
+      checked_prompts(std::span(&prompt_ids, 1), config);
   SequenceText sequence(tokenizer(), config.stop_strings, prompts[0]);
   GeneratedText out;
   const auto show = [&](const std::string& text) {

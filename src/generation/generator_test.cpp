@@ -1,4 +1,5 @@
-// The public face over a model that says what a test wrote down, with the small tokenizer of tests/cases.
+// The public face over a model that says what a test wrote down, with the small tokenizer of
+// tests/cases.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,10 +50,11 @@ class GeneratorTest : public testing::Test {
 TEST_F(GeneratorTest, text_comes_in_pieces_that_add_up) {
   const std::string said = " caf\xC3\xA9 \xE4\xBB\x8A\xE6\x97\xA5 over the lazy dog";
   std::vector<std::string> pieces;
-  const GeneratedText out = saying({said}).generate_text("The quick", config(), [&](std::string_view piece) {
-    pieces.emplace_back(piece);
-    return true;
-  });
+  const GeneratedText out =
+      saying({said}).generate_text("The quick", config(), [&](std::string_view piece) {
+        pieces.emplace_back(piece);
+        return true;
+      });
   EXPECT_EQ(out.text, said) << "EOS is not text";
   EXPECT_GT(pieces.size(), 5U);
   std::string together;
@@ -66,14 +68,16 @@ TEST_F(GeneratorTest, text_comes_in_pieces_that_add_up) {
 }
 
 TEST_F(GeneratorTest, text_ends_before_a_stop_string_and_the_ids_with_it) {
-  const GeneratedText out = saying({" brown fox jumps over"}).generate_text("The quick", config({"x ju"}));
+  const GeneratedText out =
+      saying({" brown fox jumps over"}).generate_text("The quick", config({"x ju"}));
   EXPECT_EQ(out.text, " brown fo");
   EXPECT_THAT(tokenizer_.decode(out.new_ids), testing::StartsWith(" brown fox ju"));
   EXPECT_EQ(out.finish_reason, FinishReason::kStopString);
 }
 
 TEST_F(GeneratorTest, what_only_looked_like_a_stop_string_comes_at_the_end) {
-  const GeneratedText out = saying({" brown fox"}).generate_text("The quick", config({"fox jumps"}));
+  const GeneratedText out =
+      saying({" brown fox"}).generate_text("The quick", config({"fox jumps"}));
   EXPECT_EQ(out.text, " brown fox");
   EXPECT_EQ(out.finish_reason, FinishReason::kEos);
 }
@@ -89,10 +93,11 @@ TEST_F(GeneratorTest, a_token_callback_sees_all_tokens_and_ends_its_sequence_onl
   Generator generator = saying({"abc", "abcdef"});
   std::vector<Ids> told(2);
   const std::vector<Ids> prompts = {{5}, {6, 7}};
-  const GenerationResult result = generator.generate(prompts, config(), [&](size_t sequence, int64_t id) {
-    told[sequence].push_back(id);
-    return sequence == 1 || told[0].size() < 2;
-  });
+  const GenerationResult result =
+      generator.generate(prompts, config(), [&](size_t sequence, int64_t id) {
+        told[sequence].push_back(id);
+        return sequence == 1 || told[0].size() < 2;
+      });
   EXPECT_EQ(told[0], result.sequences[0].new_ids);
   EXPECT_EQ(told[1], result.sequences[1].new_ids);
   EXPECT_EQ(told[0].size(), 2U);
@@ -131,9 +136,11 @@ TEST_F(GeneratorTest, an_empty_prompt_is_the_bos_token) {
 
 TEST_F(GeneratorTest, prompts_are_checked_before_the_model_sees_them) {
   Generator generator = saying({"a"});
-  EXPECT_THAT(error_of([&] { generator.generate({}, config()); }).what(), HasSubstr("there is no prompt"));
+  EXPECT_THAT(error_of([&] { generator.generate({}, config()); }).what(),
+              HasSubstr("there is no prompt"));
   const std::vector<Ids> negative = {{5, -2}};
-  EXPECT_THAT(error_of([&] { generator.generate(negative, config()); }).what(), HasSubstr("prompt 0 has the id -2"));
+  EXPECT_THAT(error_of([&] { generator.generate(negative, config()); }).what(),
+              HasSubstr("prompt 0 has the id -2"));
 }
 
 TEST_F(GeneratorTest, a_configuration_that_makes_no_sense_is_refused) {
@@ -141,8 +148,10 @@ TEST_F(GeneratorTest, a_configuration_that_makes_no_sense_is_refused) {
   GenerationConfig cold = config();
   cold.temperature = 0;
   const std::vector<Ids> prompts = {{5}};
-  EXPECT_THAT(error_of([&] { generator.generate(prompts, cold); }).what(), HasSubstr("temperature"));
-  EXPECT_THAT(error_of([&] { generator.generate_text("a", cold); }).what(), HasSubstr("temperature"));
+  EXPECT_THAT(error_of([&] { generator.generate(prompts, cold); }).what(),
+              HasSubstr("temperature"));
+  EXPECT_THAT(error_of([&] { generator.generate_text("a", cold); }).what(),
+              HasSubstr("temperature"));
 }
 
 TEST_F(GeneratorTest, more_text_than_the_model_has_positions_is_warned_of) {

@@ -46,13 +46,16 @@ std::vector<CachePart> find_cache(const onnx::Session& prefill, const onnx::Sess
     if (!input.name.starts_with(kCacheIn)) continue;
     const std::string name = input.name.substr(kCacheIn.size());
     parts.push_back({name, input.name, std::string(kCacheOut) + name});
-    if (find_port(prefill.outputs(), parts.back().prefill_output) == nullptr) missing.push_back("prefill's " + name);
+    if (find_port(prefill.outputs(), parts.back().prefill_output) == nullptr) {
+      missing.push_back("prefill's " + name);
+    }
     if (find_port(decode.outputs(), parts.back().decode_output) == nullptr) {
       missing.push_back("decode's " + parts.back().decode_output);
     }
   }
   if (!missing.empty()) {
-    fail(ErrorKind::kCorrupt, "[generate] parts of the cache go into decode and never come out: {}", listed(missing));
+    fail(ErrorKind::kCorrupt, "[generate] parts of the cache go into decode and never come out: {}",
+         listed(missing));
   }
   return parts;
 }
@@ -62,15 +65,17 @@ void check_inputs(const onnx::Session& session, std::string_view component) {
   std::vector<std::string> refused;
   for (const onnx::ValueInfo& input : session.inputs()) {
     if (component == kDecode && input.name.starts_with(kCacheIn)) continue;
-    const bool known = input.name == kInputIds || input.name == kAttentionMask || input.name == kPositionIds;
+    const bool known =
+        input.name == kInputIds || input.name == kAttentionMask || input.name == kPositionIds;
     if (!known || input.dtype != DType::kI64 || input.shape.size() != 2) {
-      refused.push_back(fmt::format("{} ({}, {} axes)", input.name, name(input.dtype), input.shape.size()));
+      refused.push_back(
+          fmt::format("{} ({}, {} axes)", input.name, name(input.dtype), input.shape.size()));
     }
   }
   if (refused.empty()) return;
   fail(ErrorKind::kUnsupported,
-       "[generate] {} takes inputs that the decode loop cannot give: {}. It gives input_ids, attention_mask and "
-       "position_ids, i64 with 2 axes, and a cache that grows",
+       "[generate] {} takes inputs that the decode loop cannot give: {}. It gives input_ids, "
+       "attention_mask and position_ids, i64 with 2 axes, and a cache that grows",
        component, listed(refused));
 }
 
@@ -83,16 +88,21 @@ onnx::Session open_session(const std::filesystem::path& directory, const std::st
                                                .config = options.session_config},
                                               sink);
   check_inputs(session, component);
-  if (find_port(session.outputs(), kLogits) == nullptr) {
-    fail(ErrorKind::kUnsupported, "[generate] {} has no output '{}': it is not a causal language model", component, kLogits);
+  const onnx::ValueInfo* logits = find_port(session.outputs(), kLogits);
+  if (logits == nullptr || logits->shape.size() != 3 || !is_floating(logits->dtype)) {
+    fail(ErrorKind::kUnsupported,
+         "[generate] {} has no output '{}' [batch, sequence, vocabulary]: it is not a causal "
+         "language model",
+         component, kLogits);
   }
   return session;
 }
 
-/// The last position of logits [batch, sequence, vocab], as f32: where they lie, or through `buffer`.
+/// The last position of logits [batch, sequence, vocab], as f32: where they lie, or through
+/// `buffer`.
 Logits last_logits(const onnx::Value& logits, std::vector<float>& buffer) {
   const std::vector<int64_t>& shape = logits.shape();
-  check(shape.size() == 3 && shape[1] > 0, "logits have three axes, none of length 0");
+  check(shape.size() == 3 && shape[1] > 0, "logits have three axes, and a position");
   const int64_t vocab_size = shape[2];
   const int64_t skipped = (shape[1] - 1) * vocab_size;
   const std::span<const std::byte> bytes = logits.bytes();
@@ -104,9 +114,12 @@ Logits last_logits(const onnx::Value& logits, std::vector<float>& buffer) {
   buffer.resize(static_cast<size_t>(shape[0] * vocab_size));
   const size_t row_bytes = static_cast<size_t>(vocab_size) * size_bytes(logits.dtype());
   for (int64_t row = 0; row < shape[0]; ++row) {
-    const auto first = static_cast<size_t>(row * shape[1] * vocab_size + skipped) * size_bytes(logits.dtype());
-    const auto out = std::span(buffer).subspan(static_cast<size_t>(row * vocab_size), static_cast<size_t>(vocab_size));
-    convert(logits.dtype(), bytes.subspan(first, row_bytes), DType::kF32, std::as_writable_bytes(out), out.size());
+    const auto first =
+        static_cast<size_t>(row * shape[1] * vocab_size + skipped) * size_bytes(logits.dtype());
+    const auto out = std::span(buffer).subspan(static_cast<size_t>(row * vocab_size),
+                                               static_cast<size_t>(vocab_size));
+    convert(logits.dtype(), bytes.subspan(first, row_bytes), DType::kF32,
+            std::as_writable_bytes(out), out.size());
   }
   return {buffer, vocab_size, vocab_size};
 }
@@ -123,8 +136,8 @@ class OnnxModel : public CausalModel {
   Logits prefill(const PromptBatch& batch) override {
     if (batch.is_padded() && find_port(prefill_session_.inputs(), kAttentionMask) == nullptr) {
       fail(ErrorKind::kUnsupported,
-           "[generate] the prompts differ in length, but the model takes no attention_mask to tell padding from text: "
-           "run them one by one, or export it with attention_mask");
+           "[generate] the prompts differ in length, but the model takes no attention_mask to tell "
+           "padding from text: run them one by one, or export it with attention_mask");
     }
     decode_.clear();
     ids_ = batch.input_ids;
@@ -134,11 +147,15 @@ class OnnxModel : public CausalModel {
     length_ = batch.num_columns;
     bind_inputs(prefill_, prefill_session_, batch.num_columns);
     prefill_.bind_output(kLogits, onnx::Place::kHost);
-    for (const CachePart& part : cache_) prefill_.bind_output(part.prefill_output, onnx::Place::kDevice);
+    for (const CachePart& part : cache_) {
+      prefill_.bind_output(part.prefill_output, onnx::Place::kDevice);
+    }
     prefill_.run();
     std::map<std::string, onnx::Value> outputs = prefill_.outputs();
     prepare_decode();
-    for (const CachePart& part : cache_) decode_.bind_input(part.decode_input, outputs.at(part.prefill_output));
+    for (const CachePart& part : cache_) {
+      decode_.bind_input(part.decode_input, outputs.at(part.prefill_output));
+    }
     return keep_logits(std::move(outputs.at(kLogits)));
   }
 
@@ -151,12 +168,14 @@ class OnnxModel : public CausalModel {
     bind_inputs(decode_, decode_session_, 1);
     decode_.run();
     std::map<std::string, onnx::Value> outputs = decode_.outputs();
-    for (const CachePart& part : cache_) decode_.bind_input(part.decode_input, outputs.at(part.decode_output));
+    for (const CachePart& part : cache_) {
+      decode_.bind_input(part.decode_input, outputs.at(part.decode_output));
+    }
     return keep_logits(std::move(outputs.at(kLogits)));
   }
 
  private:
-  /// Binds what a graph takes of ids [rows, columns], mask [rows, length_] and positions [rows, columns].
+  /// Binds what a graph takes: ids and positions [rows, columns], mask [rows, length_].
   void bind_inputs(onnx::Binding& binding, const onnx::Session& session, int64_t columns) {
     const auto bind = [&](const char* name, std::vector<int64_t>& values, int64_t num_columns) {
       if (find_port(session.inputs(), name) == nullptr) return;
@@ -170,10 +189,14 @@ class OnnxModel : public CausalModel {
 
   void prepare_decode() {
     std::vector<int64_t> last;
-    for (int64_t row = 1; row <= num_rows_; ++row) last.push_back(positions_[static_cast<size_t>(row * length_ - 1)]);
+    for (int64_t row = 1; row <= num_rows_; ++row) {
+      last.push_back(positions_[static_cast<size_t>(row * length_ - 1)]);
+    }
     positions_ = std::move(last);
     decode_.bind_output(kLogits, onnx::Place::kHost);
-    for (const CachePart& part : cache_) decode_.bind_output(part.decode_output, onnx::Place::kDevice);
+    for (const CachePart& part : cache_) {
+      decode_.bind_output(part.decode_output, onnx::Place::kDevice);
+    }
   }
 
   /// A column of ones: rows move apart, the last one first.
@@ -211,8 +234,8 @@ class OnnxModel : public CausalModel {
 
 }  // namespace
 
-std::unique_ptr<CausalModel> open_onnx_model(const std::filesystem::path& directory, const RunOptions& options,
-                                             const Sink& sink) {
+std::unique_ptr<CausalModel> open_onnx_model(const std::filesystem::path& directory,
+                                             const RunOptions& options, const Sink& sink) {
   onnx::Session prefill = open_session(directory, kPrefill, options, sink);
   onnx::Session decode = open_session(directory, kDecode, options, sink);
   return std::make_unique<OnnxModel>(std::move(prefill), std::move(decode));

@@ -1,4 +1,5 @@
-// The decode loop over real graphs: a tiny llama, exported, run by ONNX Runtime, against Transformers' generate().
+// The decode loop over real graphs: a tiny llama, exported, run by ONNX Runtime, against
+// Transformers' generate().
 #include "generation/onnx_model.h"
 
 #include <gmock/gmock.h>
@@ -17,6 +18,8 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+Checkpoint tiny_llama() { return Checkpoint::synthetic(sampling_golden()["config"].dump()); }
+
 class TinyLlama : public testing::Test {
  protected:
   void SetUp() override {
@@ -27,12 +30,13 @@ class TinyLlama : public testing::Test {
     }
   }
 
-  static Checkpoint checkpoint() { return Checkpoint::synthetic(sampling_golden()["config"].dump()); }
-
   Generator exported(OnnxConfig config = {}) const {
     config.dynamic = true;
-    OnnxExporter().export_for_generation(checkpoint(), config).save_pretrained(folder_.path());
-    return Generator::open(folder_.path());
+    OnnxExporter().export_for_generation(tiny_llama(), config).save_pretrained(folder_.path());
+    return Generator::open(folder_.path(), {}, no_warnings());
+  }
+  static Sink no_warnings() {
+    return {.warning = [](std::string_view warning) { ADD_FAILURE() << warning; }, .progress = {}};
   }
 
   TestFolder folder_;
@@ -44,9 +48,11 @@ TEST_F(TinyLlama, a_left_padded_batch_gives_the_tokens_of_transformers) {
   for (const Json& run : golden["tokens"]) {
     const auto prompts = run["prompts"].get<std::vector<Ids>>();
     const auto expected = run["new_ids"].get<std::vector<Ids>>();
-    const GenerationConfig config = {.max_new_tokens = 24, .repetition_penalty = run["repetition_penalty"].get<double>()};
+    const GenerationConfig config = {.max_new_tokens = 24,
+                                     .repetition_penalty = run["repetition_penalty"].get<double>()};
     const GenerationResult result = generator.generate(prompts, config);
-    for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(result.sequences[i].new_ids, expected[i]) << i;
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_EQ(result.sequences[i].new_ids, expected[i]) << i;
   }
 }
 
@@ -55,7 +61,8 @@ TEST_F(TinyLlama, a_prompt_alone_gives_the_tokens_that_it_gives_in_a_batch) {
   const Json run = sampling_golden()["tokens"][0];
   const auto prompts = run["prompts"].get<std::vector<Ids>>();
   for (size_t i = 0; i < prompts.size(); ++i) {
-    const GenerationResult result = generator.generate(std::span(&prompts[i], 1), {.max_new_tokens = 24});
+    const GenerationResult result =
+        generator.generate(std::span(&prompts[i], 1), {.max_new_tokens = 24});
     EXPECT_EQ(result.sequences[0].new_ids, run["new_ids"][i].get<Ids>()) << i;
   }
 }
@@ -85,7 +92,8 @@ TEST_F(TinyLlama, a_graph_without_attention_mask_takes_prompts_of_one_length_onl
   Generator generator = exported(config);
   const Json run = sampling_golden()["tokens"][0];
   const auto prompts = run["prompts"].get<std::vector<Ids>>();
-  const GenerationResult result = generator.generate(std::span(prompts).first(1), {.max_new_tokens = 24});
+  const GenerationResult result =
+      generator.generate(std::span(prompts).first(1), {.max_new_tokens = 24});
   EXPECT_EQ(result.sequences[0].new_ids, run["new_ids"][0].get<Ids>());
   const Error error = error_of([&] { generator.generate(prompts, {.max_new_tokens = 24}); });
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
@@ -98,14 +106,42 @@ TEST_F(TinyLlama, caches_by_any_name_are_found) {
   Generator generator = exported(config);
   const Json run = sampling_golden()["tokens"][0];
   const auto prompts = run["prompts"].get<std::vector<Ids>>();
-  EXPECT_EQ(generator.generate(prompts, {.max_new_tokens = 24}).sequences[1].new_ids, run["new_ids"][1].get<Ids>());
+  EXPECT_EQ(generator.generate(prompts, {.max_new_tokens = 24}).sequences[1].new_ids,
+            run["new_ids"][1].get<Ids>());
+}
+
+// Of a padded batch: the last position of each row, from [2, 3, 61].
+std::vector<std::vector<float>> prefill_logits(DType dtype) {
+  const TestFolder folder;
+  OnnxExporter()
+      .export_for_generation(tiny_llama(), {.dynamic = true, .dtype = dtype})
+      .save_pretrained(folder.path());
+  const std::unique_ptr<CausalModel> model = open_onnx_model(folder.path(), {}, {});
+  const Logits logits = model->prefill(pad_left(std::vector<Ids>{{5, 17, 3}, {11}}, 0));
+  std::vector<std::vector<float>> out;
+  for (int64_t row = 0; row < 2; ++row)
+    out.emplace_back(logits.row(row).begin(), logits.row(row).end());
+  return out;
+}
+
+TEST_F(TinyLlama, logits_of_16_bits_are_read_as_numbers) {
+  const auto wide = prefill_logits(DType::kF32), half = prefill_logits(DType::kF16);
+  for (size_t row = 0; row < 2; ++row) {
+    // f16 has 11 bits: each of some 20 roundings on the way is off by at most 2^-11 of numbers up
+    // to 4.
+    EXPECT_NE(half[row], wide[row]);
+    EXPECT_THAT(half[row], testing::Pointwise(testing::FloatNear(20 * 4 * 0x1p-11F), wide[row]));
+  }
 }
 
 TEST_F(TinyLlama, an_artifact_of_one_forward_does_not_open) {
-  OnnxExporter().export_model(checkpoint(), OnnxConfig{.dynamic = true}).save_pretrained(folder_.path());
+  OnnxExporter()
+      .export_model(tiny_llama(), OnnxConfig{.dynamic = true})
+      .save_pretrained(folder_.path());
   const Error error = error_of([&] { Generator::open(folder_.path()); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-  EXPECT_THAT(error.what(), AllOf(HasSubstr("has no component 'prefill'"), HasSubstr("--task generation")));
+  EXPECT_THAT(error.what(),
+              AllOf(HasSubstr("has no component 'prefill'"), HasSubstr("--task generation")));
 }
 
 TEST_F(TinyLlama, stop_strings_want_a_tokenizer) {

@@ -78,11 +78,14 @@ int64_t draw(std::span<const float> scores, double uniform) {
   const double best = scores[static_cast<size_t>(arg_max(scores))];
   if (!std::isfinite(best)) {
     fail(ErrorKind::kCorrupt,
-         "[generate] the greatest logit is {}, so there are no probabilities to draw from: are the model's weights whole, "
+         "[generate] the greatest logit is {}, so there are no probabilities to draw from: are the "
+         "model's weights whole, "
          "and is its dtype wide enough?",
          best);
   }
-  const auto weight = [&](float score) { return score == kForbidden ? 0.0 : std::exp(score - best); };
+  const auto weight = [&](float score) {
+    return score == kForbidden ? 0.0 : std::exp(score - best);
+  };
   double total = 0;
   for (const float score : scores) total += weight(score);
   const double target = uniform * total;  // less than the total, whatever the rounding
@@ -95,7 +98,8 @@ int64_t draw(std::span<const float> scores, double uniform) {
   return static_cast<int64_t>(i);
 }
 
-Sampler::Sampler(const GenerationConfig& config, std::span<const std::vector<int64_t>> prompts, uint64_t seed)
+Sampler::Sampler(const GenerationConfig& config, std::span<const std::vector<int64_t>> prompts,
+                 uint64_t seed)
     : config_(config), rows_(prompts.size()) {
   for (size_t i = 0; i < prompts.size(); ++i) {
     std::seed_seq words{seed & 0xFFFFFFFF, seed >> 32, static_cast<uint64_t>(i)};
@@ -115,7 +119,8 @@ void Sampler::remember(Row& row, int64_t id) const {
 
 std::span<const float> Sampler::process(size_t row, std::span<const float> logits, bool may_end) {
   scores_.assign(logits.begin(), logits.end());
-  if (config_.repetition_penalty != 1.0) penalize_repetition(scores_, rows_.at(row).ids, config_.repetition_penalty);
+  if (config_.repetition_penalty != 1.0)
+    penalize_repetition(scores_, rows_.at(row).ids, config_.repetition_penalty);
   if (!may_end) forbid(scores_, config_.eos_token_id);
   if (!config_.do_sample) return scores_;
   if (config_.temperature != 1.0) apply_temperature(scores_, config_.temperature);
@@ -128,7 +133,8 @@ int64_t Sampler::choose(size_t row, std::span<const float> logits, bool may_end)
   const int64_t greatest = arg_max(logits);
   if (std::isnan(logits[static_cast<size_t>(greatest)])) {
     fail(ErrorKind::kCorrupt,
-         "[generate] the logit of token {} is not a number: are the model's weights whole, and is its dtype wide enough?",
+         "[generate] the logit of token {} is not a number: are the model's weights whole, and is "
+         "its dtype wide enough?",
          greatest);
   }
   const bool plain = !config_.do_sample && may_end && config_.repetition_penalty == 1.0;
@@ -136,7 +142,8 @@ int64_t Sampler::choose(size_t row, std::span<const float> logits, bool may_end)
   if (!plain) {
     const std::span<const float> scores = process(row, logits, may_end);
     constexpr double kStep = 0x1p-53;
-    id = config_.do_sample ? draw(scores, static_cast<double>(rows_[row].random() >> 11) * kStep) : arg_max(scores);
+    id = config_.do_sample ? draw(scores, static_cast<double>(rows_[row].random() >> 11) * kStep)
+                           : arg_max(scores);
   }
   remember(rows_[row], id);
   return id;

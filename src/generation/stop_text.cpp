@@ -8,7 +8,8 @@
 namespace tranship::generation {
 namespace {
 
-/// The text of the last ids: enough of them for the longest stop string, since a token has a byte or more.
+/// The text of the last ids: enough of them for the longest stop string, since a token has a byte
+/// or more.
 std::string end_of(const Tokenizer& tokenizer, const std::vector<std::string>& stop_strings,
                    std::span<const int64_t> ids) {
   size_t longest = 0;
@@ -59,7 +60,9 @@ size_t StopText::held_from() const {
   size_t start = held_.size() - std::min(held_.size(), longest_);
   for (; start < held_.size(); ++start) {
     const std::string_view rest = std::string_view(held_).substr(start);
-    if (std::ranges::any_of(stop_strings_, [&](const std::string& stop) { return stop.starts_with(rest); })) break;
+    if (std::ranges::any_of(stop_strings_,
+                            [&](const std::string& stop) { return stop.starts_with(rest); }))
+      break;
   }
   return start;
 }
@@ -76,7 +79,9 @@ std::string StopText::release(size_t end) {
 
 SequenceText::SequenceText(const Tokenizer& tokenizer, std::vector<std::string> stop_strings,
                            std::span<const int64_t> prompt_ids)
-    : tokenizer_(tokenizer), stream_(tokenizer), stop_(stop_strings, end_of(tokenizer, stop_strings, prompt_ids)) {}
+    : tokenizer_(tokenizer),
+      stream_(tokenizer),
+      stop_(stop_strings, end_of(tokenizer, stop_strings, prompt_ids)) {}
 
 std::string SequenceText::push(int64_t id) {
   const std::string text = stream_.push(id);

@@ -1,4 +1,4 @@
-// Finds stop strings in a text that comes in pieces, and lets out what can no longer be part of one.
+// Finds stop strings in a text that comes in pieces, and lets out what cannot be part of one.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,16 @@
 
 namespace tranship::generation {
 
-/// The text of one sequence. Stop strings are looked for in all text, that of special tokens and the end of the prompt
-/// included, as Transformers does; only what is to be shown comes out.
+/// The text of one sequence. Stop strings are looked for in all text, that of special tokens and
+/// the end of the prompt included, as Transformers does; only what is to be shown comes out.
 class StopText {
  public:
   /// `before`: the end of the text before the first piece, where a stop string may begin.
   StopText(std::vector<std::string> stop_strings, std::string_view before);
 
-  /// Takes the next piece; returns the text to show that can no longer be part of a stop string. If the piece completes
-  /// one, that is what stands before it, and stopped() is true from then on: later pieces give nothing.
+  /// Takes the next piece; returns the text to show that can no longer be part of a stop string. If
+  /// the piece completes one, that is what stands before it, and stopped() is true from then on:
+  /// later pieces give nothing.
   std::string push(std::string_view piece, bool shown);
   /// Whether the piece would complete a stop string.
   bool completes(std::string_view piece) const;
@@ -42,11 +43,13 @@ class StopText {
   bool stopped_ = false;
 };
 
-/// The text of a sequence from its ids, up to a stop string. A stop string ends the sequence with the token that
-/// completes it, as in Transformers; where the tokenizer cleans up spaces (WordPiece), it may be a few tokens later.
+/// The text of a sequence from its ids, up to a stop string. A stop string ends the sequence with
+/// the token that completes it, as in Transformers; where the tokenizer cleans up spaces
+/// (WordPiece), it may be a few tokens later.
 class SequenceText {
  public:
-  SequenceText(const Tokenizer& tokenizer, std::vector<std::string> stop_strings, std::span<const int64_t> prompt_ids);
+  SequenceText(const Tokenizer& tokenizer, std::vector<std::string> stop_strings,
+               std::span<const int64_t> prompt_ids);
 
   /// Takes the next id; returns the text that is certain.
   std::string push(int64_t id);

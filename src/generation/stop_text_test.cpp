@@ -55,7 +55,8 @@ TEST(StopText, what_is_not_to_be_shown_counts_all_the_same) {
   EXPECT_TRUE(text.stopped());
 }
 
-// However a text is cut into pieces, the same comes out: what stands before the first stop string to be complete.
+// However a text is cut into pieces, the same comes out: what stands before the first stop string
+// to be complete.
 TEST(StopText, gives_the_same_whatever_the_pieces) {
   std::mt19937 random(42);
   const std::vector<std::string> stops = {"aab", "ba", "abbb"};
@@ -83,8 +84,10 @@ class StopGolden : public testing::TestWithParam<size_t> {};
 TEST_P(StopGolden, ends_with_the_token_that_ends_it_in_transformers) {
   const Json c = sampling_golden()["stops"].at(GetParam());
   SCOPED_TRACE(c.dump());
-  const Tokenizer tokenizer = Tokenizer::open(kTests / "cases" / "tokenizer" / c["tokenizer"].get<std::string>());
-  SequenceText text(tokenizer, c["stop_strings"].get<std::vector<std::string>>(), c["prompt_ids"].get<Ids>());
+  const Tokenizer tokenizer =
+      Tokenizer::open(kTests / "cases" / "tokenizer" / c["tokenizer"].get<std::string>());
+  SequenceText text(tokenizer, c["stop_strings"].get<std::vector<std::string>>(),
+                    c["prompt_ids"].get<Ids>());
   Json num_new;
   std::string shown;
   const Ids ids = c["ids"].get<Ids>();
@@ -99,7 +102,8 @@ TEST_P(StopGolden, ends_with_the_token_that_ends_it_in_transformers) {
   EXPECT_EQ(shown == whole, num_new.is_null()) << shown;
 }
 
-INSTANTIATE_TEST_SUITE_P(all, StopGolden, testing::Range(size_t{0}, sampling_golden()["stops"].size()));
+INSTANTIATE_TEST_SUITE_P(all, StopGolden,
+                         testing::Range(size_t{0}, sampling_golden()["stops"].size()));
 
 }  // namespace
 }  // namespace tranship::generation

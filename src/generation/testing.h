@@ -21,11 +21,12 @@ inline Json sampling_golden() {
   return parse_json("test", path.string(), read_text(path));
 }
 
-/// Each row's most likely tokens are those of its script, one a step, then the last one again and again. Remembers
-/// what it was asked.
+/// Each row's most likely tokens are those of its script, one a step, then the last one again and
+/// again. Remembers what it was asked.
 class ScriptedModel : public CausalModel {
  public:
-  ScriptedModel(std::vector<Ids> scripts, int64_t vocab_size) : scripts_(std::move(scripts)), vocab_size_(vocab_size) {}
+  ScriptedModel(std::vector<Ids> scripts, int64_t vocab_size)
+      : scripts_(std::move(scripts)), vocab_size_(vocab_size) {}
 
   Logits prefill(const PromptBatch& batch) override {
     prompts = batch;
@@ -38,8 +39,8 @@ class ScriptedModel : public CausalModel {
   }
 
   PromptBatch prompts;
-  std::vector<Ids> steps;        // what decode() was given
-  float unsaid = -1;             // the logit of all other tokens
+  std::vector<Ids> steps;  // what decode() was given
+  float unsaid = -1;       // the logit of all other tokens
 
  private:
   Logits say() {

@@ -19,8 +19,9 @@ ValueInfo read_value(const std::string& file, const ValueInfoProto& value) {
   const auto& tensor = value.type().tensor_type();
   const std::optional<DType> dtype = find_ort_dtype(tensor.elem_type());
   if (!value.type().has_tensor_type() || !dtype) {
-    fail(ErrorKind::kUnsupported, "[onnx] '{}': '{}' is not a tensor of a known dtype (element type {})", file,
-         value.name(), tensor.elem_type());
+    fail(ErrorKind::kUnsupported,
+         "[onnx] '{}': '{}' is not a tensor of a known dtype (element type {})", file, value.name(),
+         tensor.elem_type());
   }
   ValueInfo info{value.name(), *dtype, {}, {}};
   for (const auto& dim : tensor.shape().dim()) {
@@ -42,7 +43,8 @@ void read_external(const TensorProto& tensor, WeightInfo& info) {
   for (const auto& entry : tensor.external_data()) {
     const std::string& value = entry.value();
     if (entry.key() == "location") info.data_file = value;
-    if (entry.key() == "length") std::from_chars(value.data(), value.data() + value.size(), info.size_bytes);
+    if (entry.key() == "length")
+      std::from_chars(value.data(), value.data() + value.size(), info.size_bytes);
   }
 }
 
@@ -50,14 +52,16 @@ void read_external(const TensorProto& tensor, WeightInfo& info) {
 uint64_t inline_bytes(const TensorProto& tensor, size_t element_bytes) {
   if (!tensor.raw_data().empty()) return tensor.raw_data().size();
   const auto count = [](int size) { return static_cast<uint64_t>(size); };
-  return 4 * count(tensor.float_data_size()) + 8 * count(tensor.double_data_size()) + 8 * count(tensor.int64_data_size()) +
+  return 4 * count(tensor.float_data_size()) + 8 * count(tensor.double_data_size()) +
+         8 * count(tensor.int64_data_size()) +
          element_bytes * (count(tensor.int32_data_size()) + count(tensor.uint64_data_size()));
 }
 
 WeightInfo read_weight(const TensorProto& tensor) {
   const std::optional<DType> dtype = find_ort_dtype(tensor.data_type());
   WeightInfo info{.name = tensor.name(),
-                  .dtype = dtype ? std::string(name(*dtype)) : fmt::format("element type {}", tensor.data_type()),
+                  .dtype = dtype ? std::string(name(*dtype))
+                                 : fmt::format("element type {}", tensor.data_type()),
                   .shape = {tensor.dims().begin(), tensor.dims().end()},
                   .size_bytes = 0,
                   .data_file = ""};
@@ -71,7 +75,8 @@ WeightInfo read_weight(const TensorProto& tensor) {
 
 void count_nodes(const GraphProto& graph, ModelSummary& summary) {
   for (const auto& node : graph.node()) {
-    ++summary.operators[node.domain().empty() ? node.op_type() : node.domain() + "." + node.op_type()];
+    ++summary
+          .operators[node.domain().empty() ? node.op_type() : node.domain() + "." + node.op_type()];
     for (const auto& attribute : node.attribute()) {
       add_data_file(attribute.t(), summary);
       if (attribute.has_g()) count_nodes(attribute.g(), summary);
@@ -90,8 +95,10 @@ ModelProto parse(const std::filesystem::path& path) {
   const size_t size = file->bytes().size();
   ModelProto model;
   const bool small = size <= static_cast<size_t>(std::numeric_limits<int>::max());
-  if (!small || !model.ParseFromArray(file->bytes().data(), static_cast<int>(size)) || !model.has_graph()) {
-    fail(ErrorKind::kCorrupt, "[onnx] '{}' ({} bytes) is not an ONNX model, or not a whole one", path.string(), size);
+  if (!small || !model.ParseFromArray(file->bytes().data(), static_cast<int>(size)) ||
+      !model.has_graph()) {
+    fail(ErrorKind::kCorrupt, "[onnx] '{}' ({} bytes) is not an ONNX model, or not a whole one",
+         path.string(), size);
   }
   return model;
 }
@@ -111,7 +118,8 @@ ModelSummary read_summary(const std::filesystem::path& path) {
   for (const ValueInfoProto& value : graph.input()) {
     if (!weights.contains(value.name())) summary.inputs.push_back(read_value(path.string(), value));
   }
-  for (const ValueInfoProto& value : graph.output()) summary.outputs.push_back(read_value(path.string(), value));
+  for (const ValueInfoProto& value : graph.output())
+    summary.outputs.push_back(read_value(path.string(), value));
   summary.num_nodes = static_cast<size_t>(graph.node_size());
   count_nodes(graph, summary);
   return summary;

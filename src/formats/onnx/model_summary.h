@@ -24,19 +24,20 @@ struct WeightInfo {
 
 struct ModelSummary {
   int64_t ir_version = 0;
-  std::string producer;                     // "tranship 0.1.0"
-  std::map<std::string, int64_t> opsets;    // by domain; "" is ONNX's own
-  std::vector<ValueInfo> inputs;            // without those that are initializers
+  std::string producer;                   // "tranship 0.1.0"
+  std::map<std::string, int64_t> opsets;  // by domain; "" is ONNX's own
+  std::vector<ValueInfo> inputs;          // without those that are initializers
   std::vector<ValueInfo> outputs;
-  std::map<std::string, size_t> operators;  // nodes by operator ("com.microsoft.Gelu"), sub-graphs included
-  size_t num_nodes = 0;                     // of the main graph
+  std::map<std::string, size_t>
+      operators;         // nodes by operator ("com.microsoft.Gelu"), sub-graphs included
+  size_t num_nodes = 0;  // of the main graph
   size_t num_weights = 0;
-  std::vector<WeightInfo> weights;          // in the file's order
-  std::set<std::string> data_files;         // what weights outside of the file lie in, as the file says it
+  std::vector<WeightInfo> weights;   // in the file's order
+  std::set<std::string> data_files;  // what weights outside of the file lie in, as the file says it
 };
 
-/// Errors: io if it cannot be read; corrupt if it is not an ONNX model; unsupported for an input or output that is not
-/// a tensor of a known dtype.
+/// Errors: io if it cannot be read; corrupt if it is not an ONNX model; unsupported for an input or
+/// output that is not a tensor of a known dtype.
 ModelSummary read_summary(const std::filesystem::path& path);
 
 }  // namespace tranship::onnx

@@ -41,7 +41,8 @@ TEST(ModelSummary, cut_off_files_are_corrupt_or_have_less) {
   for (size_t size = 0; size < text.size(); ++size) {
     const auto path = folder.write("cut.onnx", text.substr(0, size));
     try {
-      EXPECT_LE(read_summary(path).num_nodes, whole.num_nodes);  // protobuf has no length: whole fields may be read
+      EXPECT_LE(read_summary(path).num_nodes,
+                whole.num_nodes);  // protobuf has no length: whole fields may be read
     } catch (const Error& error) {
       EXPECT_NE(error.kind(), ErrorKind::kInternal);
       ++corrupt;
@@ -52,9 +53,12 @@ TEST(ModelSummary, cut_off_files_are_corrupt_or_have_less) {
 
 TEST(ModelSummary, other_files_are_corrupt) {
   const TestFolder folder;
-  EXPECT_EQ(tranship::error_of([&] { read_summary(folder.write("a.onnx", "hello")); }).kind(), ErrorKind::kCorrupt);
-  EXPECT_EQ(tranship::error_of([&] { read_summary(folder.write("b.onnx", "")); }).kind(), ErrorKind::kCorrupt);
-  EXPECT_EQ(tranship::error_of([&] { read_summary(folder / "absent.onnx"); }).kind(), ErrorKind::kIo);
+  EXPECT_EQ(tranship::error_of([&] { read_summary(folder.write("a.onnx", "hello")); }).kind(),
+            ErrorKind::kCorrupt);
+  EXPECT_EQ(tranship::error_of([&] { read_summary(folder.write("b.onnx", "")); }).kind(),
+            ErrorKind::kCorrupt);
+  EXPECT_EQ(tranship::error_of([&] { read_summary(folder / "absent.onnx"); }).kind(),
+            ErrorKind::kIo);
 }
 
 }  // namespace

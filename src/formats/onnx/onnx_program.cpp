@@ -235,7 +235,7 @@ void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink)
   std::vector<std::unique_ptr<AtomicFile>> written;
   for (size_t i = 0; i < impl.names.size(); ++i) {
     AtomicFile& data = *written.emplace_back(std::make_unique<AtomicFile>(directory / impl.data_file(i)));
-    if (i == 0) {
+    if (i == 0 && impl.options.weights == Weights::kExternal) {
       data.reserve(impl.data_size);
       impl.write_data(data, sink);
     }
