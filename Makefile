@@ -19,7 +19,7 @@ USE_PYTHON = venv=$$($(SETUP) venv); export TRANSHIP_PYTHON=$$venv/bin/python \
 CONFIGURE = cmake --log-level=WARNING --preset $(1) -DTRANSHIP_SDK=$$sdk >/dev/null
 BUILD = $(call CONFIGURE,$(1)); cmake --build build/$(1) -j $(JOBS)
 
-.PHONY: help setup build test interop full demo format format-check tidy lint clean
+.PHONY: help setup build test interop full demo bench format format-check tidy lint clean
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,11 @@ full: build  ## everything, and what is too long for CI
 
 demo: build  ## exports SmolLM2 and chats with it
 	@$(USE_SDK); $(USE_CHECKPOINTS); tools/demo.sh
+
+bench: build  ## what an export costs beside cp of the same bytes (Qwen3-0.6B's dimensions)
+	@checkpoint=$${TRANSHIP_CACHE:-$$HOME/.cache/tranship}/bench/qwen3-0.6b; \
+	[ -f $$checkpoint/model.safetensors ] || $$($(SETUP) venv)/bin/python tools/make_bench_checkpoint.py $$checkpoint; \
+	bench/export.sh $$checkpoint
 
 SOURCES = $$(find src include tests -name '*.cpp' -o -name '*.h')
 

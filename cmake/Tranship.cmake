@@ -17,10 +17,11 @@ if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-# tranship_library(FOLDER DEPENDS target...): src/FOLDER/*.cpp as the target of that name ("/" becomes "_").
+# tranship_library(FOLDER DEPENDS target... [TEST_DEPENDS target...]): src/FOLDER/*.cpp as the target of that name ("/"
+# becomes "_"); TEST_DEPENDS is what its tests need besides.
 # A folder with a CMakeLists.txt of its own adds to it (generated sources, third parties).
 function(tranship_library folder)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;TEST_DEPENDS" ${ARGN})
   string(REPLACE "/" "_" target ${folder})
   file(GLOB sources CONFIGURE_DEPENDS src/${folder}/*.cpp)
   set(tests ${sources})
@@ -39,7 +40,7 @@ function(tranship_library folder)
     add_subdirectory(src/${folder})
   endif()
   if(TRANSHIP_TESTS AND tests)
-    tranship_test(${target}_test SOURCES ${tests} DEPENDS ${target})
+    tranship_test(${target}_test SOURCES ${tests} DEPENDS ${target} ${ARG_TEST_DEPENDS})
   endif()
 endfunction()
 

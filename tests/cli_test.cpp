@@ -24,11 +24,13 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr std::string_view kTinyLlama = R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+constexpr std::string_view kTinyLlama =
+    R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
   "vocab_size": 96, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
   "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "pad_token_id": 0})";
 
-constexpr std::string_view kLlama405B = R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+constexpr std::string_view kLlama405B =
+    R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
   "vocab_size": 128256, "hidden_size": 16384, "intermediate_size": 53248, "num_hidden_layers": 126,
   "num_attention_heads": 128, "num_key_value_heads": 8, "max_position_embeddings": 131072, "rms_norm_eps": 1e-05,
   "rope_theta": 500000.0, "torch_dtype": "bfloat16", "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0,
@@ -64,39 +66,49 @@ class CommandLine : public testing::Test {
     EXPECT_EQ(result.code, 0) << testing::PrintToString(words) << "\n" << result.error;
     return result.out;
   }
-  Json json_of(const std::vector<std::string>& words) const { return parse_json("test", "output", output_of(words)); }
+  Json json_of(const std::vector<std::string>& words) const {
+    return parse_json("test", "output", output_of(words));
+  }
 
-  std::string config(std::string_view text = kTinyLlama) const { return folder_.write("model/config.json", text).string(); }
+  std::string config(std::string_view text = kTinyLlama) const {
+    return folder_.write("model/config.json", text).string();
+  }
   std::string path(std::string_view name) const { return (folder_ / name).string(); }
 
   TestFolder folder_;
 };
 
 TEST_F(CommandLine, version_says_which_onnx_runtime_is_found) {
-  EXPECT_THAT(output_of({"--version"}), AllOf(StartsWith("tranship 0."), HasSubstr("\nONNX Runtime 1."), HasSubstr("CPUExecutionProvider")));
+  EXPECT_THAT(output_of({"--version"}),
+              AllOf(StartsWith("tranship 0."), HasSubstr("\nONNX Runtime 1."),
+                    HasSubstr("CPUExecutionProvider")));
 }
 
 TEST_F(CommandLine, an_onnx_runtime_that_cannot_be_used_is_told_with_the_reason) {
   ::setenv("TRANSHIP_ORT_LIBRARY", "/nowhere/libonnxruntime.so", 1);
   const std::string text = output_of({"--version"});
   ::unsetenv("TRANSHIP_ORT_LIBRARY");
-  EXPECT_THAT(text, AllOf(HasSubstr("ONNX Runtime: none"), HasSubstr("/nowhere/libonnxruntime.so")));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("ONNX Runtime: none"), HasSubstr("/nowhere/libonnxruntime.so")));
 }
 
 TEST_F(CommandLine, list_has_each_class_with_tasks_and_formats) {
   const Json list = json_of({"list", "--json"});
-  const auto llama = std::ranges::find_if(list, [](const Json& entry) { return entry["architecture"] == "LlamaForCausalLM"; });
+  const auto llama = std::ranges::find_if(
+      list, [](const Json& entry) { return entry["architecture"] == "LlamaForCausalLM"; });
   ASSERT_NE(llama, list.end());
   EXPECT_EQ((*llama)["model_type"], "llama");
   EXPECT_EQ((*llama)["tasks"], Json({"forward", "generation"}));
   EXPECT_EQ((*llama)["formats"], Json({"onnx"}));
-  EXPECT_THAT(output_of({"list"}), AllOf(HasSubstr("BertForMaskedLM"), HasSubstr("forward, generation")));
+  EXPECT_THAT(output_of({"list"}),
+              AllOf(HasSubstr("BertForMaskedLM"), HasSubstr("forward, generation")));
 }
 
 TEST_F(CommandLine, each_command_has_a_manual_with_examples) {
   for (const char* command : {"export", "run", "generate", "inspect", "list", "completion"}) {
     const std::string page = output_of({command, "--help"});
-    EXPECT_THAT(page, AllOf(StartsWith(std::string("tranship ") + command + ": "), HasSubstr("\nExamples:\n"), HasSubstr("--help")));
+    EXPECT_THAT(page, AllOf(StartsWith(std::string("tranship ") + command + ": "),
+                            HasSubstr("\nExamples:\n"), HasSubstr("--help")));
     EXPECT_EQ(output_of({"help", command}), page);
     EXPECT_THAT(output_of({"--help"}), HasSubstr(std::string("  ") + command + " "));
     std::istringstream lines(page);
@@ -136,7 +148,8 @@ TEST_F(CommandLine, wrong_usage_is_code_2_and_prints_no_result) {
 TEST_F(CommandLine, a_mistyped_word_is_answered_with_the_nearest) {
   EXPECT_THAT(run({"exprot"}).error, HasSubstr("did you mean 'export'?"));
   EXPECT_THAT(run({"export", "--dtyp", "f16"}).error, HasSubstr("did you mean '--dtype'?"));
-  EXPECT_THAT(run({"inspect", config(), "--task", "generaton"}).error, HasSubstr("did you mean 'generation'?"));
+  EXPECT_THAT(run({"inspect", config(), "--task", "generaton"}).error,
+              HasSubstr("did you mean 'generation'?"));
 }
 
 TEST_F(CommandLine, an_error_is_code_1_and_one_paragraph_that_names_the_place) {
@@ -172,7 +185,8 @@ TEST_F(CommandLine, a_config_gives_its_graphs_as_text_that_can_be_read_back) {
   EXPECT_THAT(all, AllOf(StartsWith("graph prefill\n"), HasSubstr("\ngraph decode\n")));
   const std::string decode = output_of({"inspect", config(), "--graph", "--component", "decode"});
   EXPECT_EQ(ir::print(*ir::parse(decode)), decode);
-  EXPECT_THAT(output_of({"inspect", config(), "--graph", "--task", "forward"}), StartsWith("graph model\n"));
+  EXPECT_THAT(output_of({"inspect", config(), "--graph", "--task", "forward"}),
+              StartsWith("graph model\n"));
   EXPECT_EQ(run({"inspect", config(), "--graph", "--component", "encoder"}).code, 2);
 }
 
@@ -180,11 +194,13 @@ TEST_F(CommandLine, a_model_of_405_billion_parameters_needs_no_weights_to_be_loo
   const Json report = json_of({"inspect", config(kLlama405B), "--json"});
   EXPECT_EQ(report["parameters"], 405'853'388'800);
   EXPECT_EQ(report["state_bytes_per_token"], 126 * 2 * 8 * 128 * 2);
-  EXPECT_THAT(output_of({"inspect", config(kLlama405B), "--graph"}), HasSubstr("model.layers.125.mlp"));
+  EXPECT_THAT(output_of({"inspect", config(kLlama405B), "--graph"}),
+              HasSubstr("model.layers.125.mlp"));
 }
 
 TEST_F(CommandLine, a_model_without_a_definition_can_still_be_looked_at) {
-  const std::string file = folder_.write("config.json", R"({"model_type": "unheard_of", "hidden_size": 7})").string();
+  const std::string file =
+      folder_.write("config.json", R"({"model_type": "unheard_of", "hidden_size": 7})").string();
   const Json report = json_of({"inspect", file, "--json"});
   EXPECT_EQ(report["config"]["hidden_size"], 7);
   EXPECT_THAT(report["problem"].get<std::string>(), HasSubstr("unheard_of"));
@@ -192,7 +208,8 @@ TEST_F(CommandLine, a_model_without_a_definition_can_still_be_looked_at) {
 }
 
 TEST_F(CommandLine, export_writes_what_it_says_and_a_dry_run_says_the_same) {
-  const std::vector<std::string> words = {"export", config(), "--synthetic", "--to", "onnx", "-o", path("out"), "--json"};
+  const std::vector<std::string> words = {"export", config(), "--synthetic", "--to",
+                                          "onnx",   "-o",     path("out"),   "--json"};
   std::vector<std::string> dry = words;
   dry.emplace_back("--dry-run");
   const Json planned = json_of(dry);
@@ -203,26 +220,33 @@ TEST_F(CommandLine, export_writes_what_it_says_and_a_dry_run_says_the_same) {
   EXPECT_EQ(done["task"], "generation");
   EXPECT_EQ(done["files"], planned["files"]);
   size_t num_files = 0;
-  for (const auto& entry : fs::directory_iterator(path("out"))) num_files += entry.is_regular_file() ? 1U : 0U;
+  for (const auto& entry : fs::directory_iterator(path("out")))
+    num_files += entry.is_regular_file() ? 1U : 0U;
   EXPECT_EQ(num_files, done["files"].size());
   for (const Json& file : done["files"]) {
-    EXPECT_EQ(fs::file_size(folder_ / "out" / file["name"].get<std::string>()), file["bytes"]) << file.dump();
+    EXPECT_EQ(fs::file_size(folder_ / "out" / file["name"].get<std::string>()), file["bytes"])
+        << file.dump();
   }
 }
 
 TEST_F(CommandLine, an_artifact_runs_on_inputs_of_the_line_and_of_files) {
-  output_of({"export", config(), "--synthetic", "--to", "onnx", "-o", path("forward"), "--task", "forward"});
-  output_of({"run", path("forward"), "--input", "input_ids=[[5, 6, 7]]", "--outputs", path("a.safetensors")});
+  output_of({"export", config(), "--synthetic", "--to", "onnx", "-o", path("forward"), "--task",
+             "forward"});
+  output_of({"run", path("forward"), "--input", "input_ids=[[5, 6, 7]]", "--outputs",
+             path("a.safetensors")});
   const std::vector<int64_t> ids = {5, 6, 7};
   write_safetensors(path("ids.safetensors"), {{"input_ids", Tensor::of(ids, {1, 3})}});
-  output_of({"run", path("forward"), "--inputs", path("ids.safetensors"), "--outputs", path("b.safetensors")});
-  output_of({"run", path("forward"), "--input", "input_ids=@" + path("ids.safetensors"), "--outputs", path("c.safetensors")});
+  output_of({"run", path("forward"), "--inputs", path("ids.safetensors"), "--outputs",
+             path("b.safetensors")});
+  output_of({"run", path("forward"), "--input", "input_ids=@" + path("ids.safetensors"),
+             "--outputs", path("c.safetensors")});
   EXPECT_EQ(read_text(path("a.safetensors")), read_text(path("b.safetensors")));
   EXPECT_EQ(read_text(path("a.safetensors")), read_text(path("c.safetensors")));
   const NamedTensors outputs = read_safetensors(path("a.safetensors"));
   ASSERT_TRUE(outputs.contains("logits"));
   EXPECT_THAT(outputs.at("logits").shape(), ElementsAre(1, 3, 96));
-  EXPECT_THAT(output_of({"run", path("forward"), "--input", "input_ids=[[5, 6, 7]]"}), StartsWith("logits f32[1, 3, 96]\n"));
+  EXPECT_THAT(output_of({"run", path("forward"), "--input", "input_ids=[[5, 6, 7]]"}),
+              StartsWith("logits f32[1, 3, 96]\n"));
 }
 
 TEST_F(CommandLine, one_of_several_components_must_be_chosen) {
@@ -230,11 +254,14 @@ TEST_F(CommandLine, one_of_several_components_must_be_chosen) {
   const Result result = run({"run", path("out"), "--input", "input_ids=[[5]]"});
   EXPECT_EQ(result.code, 2);
   EXPECT_THAT(result.error, HasSubstr("'prefill', 'decode'"));
-  EXPECT_THAT(output_of({"run", path("out"), "--component", "prefill", "--input", "input_ids=[[5]]"}), HasSubstr("logits f32[1, 1, 96]"));
+  EXPECT_THAT(
+      output_of({"run", path("out"), "--component", "prefill", "--input", "input_ids=[[5]]"}),
+      HasSubstr("logits f32[1, 1, 96]"));
 }
 
 TEST_F(CommandLine, static_sizes_and_ranges_reach_the_graph) {
-  output_of({"export", config(), "--synthetic", "--to", "onnx", "-o", path("out"), "--task", "forward", "--static", "batch=1,sequence=8"});
+  output_of({"export", config(), "--synthetic", "--to", "onnx", "-o", path("out"), "--task",
+             "forward", "--static", "batch=1,sequence=8"});
   const Json report = json_of({"inspect", path("out"), "--json"});
   EXPECT_EQ(report["components"][0]["inputs"][0]["shape"], Json({1, 8}));
   EXPECT_EQ(run({"run", path("out"), "--input", "input_ids=[[5]]"}).code, 1) << "another length";
@@ -249,7 +276,9 @@ TEST_F(CommandLine, an_artifact_and_its_onnx_files_can_be_looked_at) {
   EXPECT_EQ(report["components"][0]["architecture"], "LlamaForCausalLM");
   EXPECT_EQ(report["components"][1]["inputs"][0]["name"], "input_ids");
   const std::string text = output_of({"inspect", path("out"), "--component", "decode"});
-  EXPECT_THAT(text, AllOf(HasSubstr("decode: LlamaForCausalLM"), HasSubstr("input.past_key_values.layers.*.keys"), Not(HasSubstr("prefill:"))));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("decode: LlamaForCausalLM"),
+                    HasSubstr("input.past_key_values.layers.*.keys"), Not(HasSubstr("prefill:"))));
 
   const Json onnx = json_of({"inspect", path("out/decode.onnx"), "--json"});
   EXPECT_EQ(onnx["nodes"], report["components"][1]["nodes"]);
@@ -257,7 +286,8 @@ TEST_F(CommandLine, an_artifact_and_its_onnx_files_can_be_looked_at) {
   EXPECT_EQ(onnx["data_files"][0]["present"], true);
   EXPECT_GT(onnx["operators"]["Mul"], 0);
   fs::remove(path("out/prefill.onnx.data"));
-  EXPECT_THAT(output_of({"inspect", path("out/decode.onnx")}), HasSubstr("prefill.onnx.data (which is not there)"));
+  EXPECT_THAT(output_of({"inspect", path("out/decode.onnx")}),
+              HasSubstr("prefill.onnx.data (which is not there)"));
 }
 
 TEST_F(CommandLine, a_file_that_is_not_what_its_name_says_is_an_error) {
@@ -273,7 +303,8 @@ TEST_F(CommandLine, safetensors_are_shown_by_dtype_and_shape) {
                                             {"layers.1.weight", Tensor(DType::kF32, {2, 3})},
                                             {"steps", Tensor(DType::kI64, {1})}});
   EXPECT_THAT(output_of({"inspect", path("x.safetensors")}),
-              AllOf(ContainsRegex("layers\\.\\*\\.weight +2  f32 +\\[2, 3\\] +48 B"), ContainsRegex("steps +1  i64 +\\[1\\] +8 B")));
+              AllOf(ContainsRegex("layers\\.\\*\\.weight +2  f32 +\\[2, 3\\] +48 B"),
+                    ContainsRegex("steps +1  i64 +\\[1\\] +8 B")));
   const Json report = json_of({"inspect", path("x.safetensors"), "--json"});
   ASSERT_EQ(report["tensors"].size(), 3U);
   EXPECT_EQ(report["tensors"][0]["name"], "layers.0.weight");
@@ -289,11 +320,14 @@ TEST_F(CommandLine, a_path_may_have_the_name_of_a_command) {
 TEST_F(CommandLine, completion_knows_all_commands_and_is_a_script) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const std::string script = output_of({"completion", shell});
-    for (const char* word : {"export", "generate", "dtype", "f32 f16 bf16"}) EXPECT_THAT(script, HasSubstr(word)) << shell;
+    for (const char* word : {"export", "generate", "dtype", "f32 f16 bf16"})
+      EXPECT_THAT(script, HasSubstr(word)) << shell;
   }
-  const std::string file = folder_.write("completion.bash", output_of({"completion", "bash"})).string();
+  const std::string file =
+      folder_.write("completion.bash", output_of({"completion", "bash"})).string();
   const std::string check = "bash -c 'source " + file +
-                            "; COMP_WORDS=(tranship export --dtype b); COMP_CWORD=3; _tranship; echo \"${COMPREPLY[*]}\"' >" +
+                            "; COMP_WORDS=(tranship export --dtype b); COMP_CWORD=3; _tranship; "
+                            "echo \"${COMPREPLY[*]}\"' >" +
                             path("completed") + " 2>&1";
   ASSERT_EQ(std::system(check.c_str()), 0) << read_text(path("completed"));
   EXPECT_EQ(read_text(path("completed")), "bf16\n");

@@ -15,7 +15,8 @@ int64_t parse_size(std::string_view option, std::string_view whole, std::string_
   int64_t size = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
   if (error == std::errc() && end == digits.data() + digits.size() && size >= 1) return size;
-  throw UsageError(fmt::format("{} '{}': '{}' is not a size: a whole number of at least 1", option, whole, digits));
+  throw UsageError(fmt::format("{} '{}': '{}' is not a size: a whole number of at least 1", option,
+                               whole, digits));
 }
 
 /// Collects the leaves of nested lists, and checks that they make a tensor.
@@ -26,9 +27,12 @@ class Literal {
   Tensor tensor(const Json& value) {
     measure(value);
     visit(value, 0);
-    if (leaves_.empty()) error("an empty list says nothing of its dtype: pass it in a .safetensors file");
-    const bool any_bool = std::ranges::any_of(leaves_, [](const Json* v) { return v->is_boolean(); });
-    const bool any_float = std::ranges::any_of(leaves_, [](const Json* v) { return v->is_number_float(); });
+    if (leaves_.empty())
+      error("an empty list says nothing of its dtype: pass it in a .safetensors file");
+    const bool any_bool =
+        std::ranges::any_of(leaves_, [](const Json* v) { return v->is_boolean(); });
+    const bool any_float =
+        std::ranges::any_of(leaves_, [](const Json* v) { return v->is_number_float(); });
     if (any_bool && !std::ranges::all_of(leaves_, [](const Json* v) { return v->is_boolean(); })) {
       error("numbers and booleans are mixed");
     }
@@ -61,7 +65,8 @@ class Literal {
       return;
     }
     if (value.is_array()) error("all lists of one depth must have one length");
-    if (!value.is_number() && !value.is_boolean()) error("only numbers, true and false make a tensor");
+    if (!value.is_number() && !value.is_boolean())
+      error("only numbers, true and false make a tensor");
     leaves_.push_back(&value);
   }
 
@@ -71,7 +76,8 @@ class Literal {
     } else if (out.dtype() == DType::kF32) {
       out.set(i, leaf.get<double>());
     } else {
-      if (leaf.is_number_unsigned() && leaf.get<uint64_t>() > INT64_MAX) error("a number does not fit 64 bits");
+      if (leaf.is_number_unsigned() && leaf.get<uint64_t>() > INT64_MAX)
+        error("a number does not fit 64 bits");
       out.i64()[static_cast<size_t>(i)] = leaf.get<int64_t>();
     }
   }
@@ -98,7 +104,9 @@ std::map<std::string, int64_t> parse_sizes(const std::vector<std::string>& items
     const Assignment assignment = parse_assignment("--static", item);
     const int64_t size = parse_size("--static", item, assignment.value);
     if (!sizes.emplace(assignment.name, size).second) {
-      throw UsageError(fmt::format("--static: '{}' has two sizes; write it once, as in batch=1,sequence=128", assignment.name));
+      throw UsageError(
+          fmt::format("--static: '{}' has two sizes; write it once, as in batch=1,sequence=128",
+                      assignment.name));
     }
   }
   return sizes;
@@ -115,7 +123,8 @@ DynamicDim parse_range(std::string_view text) {
   if (colon > 0) dim.min = parse_size("--dim", text, range.substr(0, colon));
   if (colon + 1 < range.size()) dim.max = parse_size("--dim", text, range.substr(colon + 1));
   if (dim.max && *dim.max < dim.min) {
-    throw UsageError(fmt::format("--dim '{}': the least size, {}, is over the greatest, {}", text, dim.min, *dim.max));
+    throw UsageError(fmt::format("--dim '{}': the least size, {}, is over the greatest, {}", text,
+                                 dim.min, *dim.max));
   }
   return dim;
 }
@@ -125,7 +134,8 @@ std::map<std::string, DynamicDim> parse_ranges(const std::vector<std::string>& i
   for (const std::string& item : items) {
     DynamicDim dim = parse_range(item);
     const std::string name = dim.name;
-    if (!ranges.emplace(name, std::move(dim)).second) throw UsageError(fmt::format("--dim: '{}' has two ranges", name));
+    if (!ranges.emplace(name, std::move(dim)).second)
+      throw UsageError(fmt::format("--dim: '{}' has two ranges", name));
   }
   return ranges;
 }
@@ -135,9 +145,11 @@ Tensor parse_tensor(std::string_view name, std::string_view text) {
   try {
     value = parse_json("--input", name, text);
   } catch (const Error&) {
-    throw UsageError(fmt::format("--input {}={}: expected a number, true, false, or nested lists of them, as in [[1, 2, 3]]; "
-                                 "or @FILE.safetensors",
-                                 name, text));
+    throw UsageError(
+        fmt::format("--input {}={}: expected a number, true, false, or nested lists of them, as in "
+                    "[[1, 2, 3]]; "
+                    "or @FILE.safetensors",
+                    name, text));
   }
   return Literal(name, text).tensor(value);
 }

@@ -29,8 +29,9 @@ struct Assignment {
 };
 Assignment parse_assignment(std::string_view option, std::string_view text);
 
-/// "[[1, 2, 3]]" -> i64 [1, 3]. Whole numbers are i64, with a point or an exponent f32, true and false bool; a single
-/// value is a scalar. Lists of one depth have one length. `name` is for messages.
+/// "[[1, 2, 3]]" -> i64 [1, 3]. Whole numbers are i64, with a point or an exponent f32, true and
+/// false bool; a single value is a scalar. Lists of one depth have one length. `name` is for
+/// messages.
 Tensor parse_tensor(std::string_view name, std::string_view text);
 
 }  // namespace tranship::cli

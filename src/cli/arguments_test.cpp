@@ -24,19 +24,21 @@ std::string usage_error_of(Action&& action) {
 }
 
 TEST(Arguments, sizes_are_read_by_name) {
-  EXPECT_THAT(parse_sizes({"batch=1", "sequence=128"}), ElementsAre(Pair("batch", 1), Pair("sequence", 128)));
+  EXPECT_THAT(parse_sizes({"batch=1", "sequence=128"}),
+              ElementsAre(Pair("batch", 1), Pair("sequence", 128)));
   EXPECT_TRUE(parse_sizes({}).empty());
 }
 
 TEST(Arguments, a_size_that_is_not_one_is_named) {
-  for (const char* text : {"batch", "batch=", "=1", "batch=0", "batch=-1", "batch=x", "batch=1.5", "batch=1 ",
-                           "batch=99999999999999999999"}) {
+  for (const char* text : {"batch", "batch=", "=1", "batch=0", "batch=-1", "batch=x", "batch=1.5",
+                           "batch=1 ", "batch=99999999999999999999"}) {
     EXPECT_THAT(usage_error_of([&] { parse_sizes({text}); }), HasSubstr(text)) << text;
   }
 }
 
 TEST(Arguments, a_name_has_one_size) {
-  EXPECT_THAT(usage_error_of([] { parse_sizes({"batch=1", "batch=2"}); }), HasSubstr("'batch' has two sizes"));
+  EXPECT_THAT(usage_error_of([] { parse_sizes({"batch=1", "batch=2"}); }),
+              HasSubstr("'batch' has two sizes"));
 }
 
 TEST(Arguments, a_range_has_a_name_and_two_ends) {
@@ -70,7 +72,8 @@ TEST(Arguments, whole_numbers_make_an_i64_tensor) {
   const Tensor tensor = parse_tensor("x", "[[1, 2, 3], [-4, 5, 9007199254740993]]");
   EXPECT_EQ(tensor.dtype(), DType::kI64);
   EXPECT_THAT(tensor.shape(), ElementsAre(2, 3));
-  EXPECT_THAT(tensor.i64(), ElementsAre(1, 2, 3, -4, 5, 9007199254740993)) << "more digits than a double has";
+  EXPECT_THAT(tensor.i64(), ElementsAre(1, 2, 3, -4, 5, 9007199254740993))
+      << "more digits than a double has";
 }
 
 TEST(Arguments, a_point_or_an_exponent_makes_an_f32_tensor) {
@@ -92,8 +95,9 @@ TEST(Arguments, a_single_value_is_a_scalar) {
 }
 
 TEST(Arguments, a_literal_that_is_no_tensor_is_refused) {
-  for (const char* text : {"[[1, 2], [3]]", "[1, [2]]", "[[1], 2]", "[1, true]", "[]", "[[]]", "\"text\"", "[null]", "{}",
-                           "[1,", "1 2", "", "[18446744073709551615]", "True"}) {
+  for (const char* text :
+       {"[[1, 2], [3]]", "[1, [2]]", "[[1], 2]", "[1, true]", "[]", "[[]]", "\"text\"", "[null]",
+        "{}", "[1,", "1 2", "", "[18446744073709551615]", "True"}) {
     EXPECT_THAT(usage_error_of([&] { parse_tensor("x", text); }), HasSubstr("--input x=")) << text;
   }
 }

@@ -26,7 +26,8 @@ constexpr int kWrongUsage = 2;
 
 constexpr const char* kAbout =
     "exports Hugging Face checkpoints to ONNX, and runs them: no Python, no PyTorch\n"
-    "A checkpoint is a directory with config.json and safetensors, or a .gguf file. `tranship export` writes an artifact: a "
+    "A checkpoint is a directory with config.json and safetensors, or a .gguf file. `tranship "
+    "export` writes an artifact: a "
     "directory that ONNX Runtime, Transformers and this program can run.";
 constexpr const char* kExamples =
     "  tranship export SmolLM2-135M-Instruct --to onnx -o smollm2-onnx\n"
@@ -42,7 +43,8 @@ class Line {
     root_.add_flag("-V,--version", version_, "Shows the version, and which ONNX Runtime is found.");
     root_.footer(kExamples);
     root_.require_subcommand(0, 1);
-    for (const auto add : {add_export, add_run, add_generate, add_inspect, add_list, add_completion}) {
+    for (const auto add :
+         {add_export, add_run, add_generate, add_inspect, add_list, add_completion}) {
       commands_.push_back(add(root_, console_));
     }
   }
@@ -81,7 +83,8 @@ class Line {
   }
 
   void choose(const std::vector<std::string>& words) {
-    const auto word = std::ranges::find_if(words, [](const std::string& w) { return !w.starts_with('-'); });
+    const auto word =
+        std::ranges::find_if(words, [](const std::string& w) { return !w.starts_with('-'); });
     if (word == words.end()) return;
     std::vector<std::string> names;
     for (const Command& command : commands_) {
@@ -92,21 +95,25 @@ class Line {
       return;
     }
     const auto meant = nearest(*word, names);
-    throw UsageError(fmt::format("there is no command '{}'{}", *word, meant ? fmt::format("; did you mean '{}'?", *meant) : ""));
+    throw UsageError(fmt::format("there is no command '{}'{}", *word,
+                                 meant ? fmt::format("; did you mean '{}'?", *meant) : ""));
   }
 
-  /// What to say of words that no option or argument took; nothing if all were taken. A mistyped option is why others
-  /// are missing, so it is told first.
+  /// What to say of words that no option or argument took; nothing if all were taken. A mistyped
+  /// option is why others are missing, so it is told first.
   std::optional<std::string> unexpected() const {
     const std::vector<std::string> words = root_.remaining(true);
     if (words.empty()) return std::nullopt;
-    const auto option = std::ranges::find_if(words, [](const std::string& w) { return w.starts_with('-') && w != "--"; });
+    const auto option = std::ranges::find_if(
+        words, [](const std::string& w) { return w.starts_with('-') && w != "--"; });
     if (option == words.end()) return fmt::format("unexpected argument '{}'", words.front());
     std::vector<std::string> names;
-    for (const OptionEntry& entry : entries(*app_)) names.insert(names.end(), entry.names.begin(), entry.names.end());
+    for (const OptionEntry& entry : entries(*app_))
+      names.insert(names.end(), entry.names.begin(), entry.names.end());
     const std::string name = option->substr(0, option->find('='));
     const auto meant = nearest(name, names);
-    return fmt::format("there is no option '{}'{}", name, meant ? fmt::format("; did you mean '{}'?", *meant) : "");
+    return fmt::format("there is no option '{}'{}", name,
+                       meant ? fmt::format("; did you mean '{}'?", *meant) : "");
   }
 
   Console& console_;
@@ -125,7 +132,9 @@ int run_line(Line& line, Console& console, std::vector<std::string> words) {
   } catch (const UsageError& error) {
     console.error(error.what());
     const std::string name = line.app().get_parent() == nullptr ? "" : " " + line.app().get_name();
-    std::fputs(fmt::format("\n{}\nFor more: tranship{} --help\n", usage_line(line.app()), name).c_str(), stderr);
+    std::fputs(
+        fmt::format("\n{}\nFor more: tranship{} --help\n", usage_line(line.app()), name).c_str(),
+        stderr);
     return kWrongUsage;
   } catch (const Interrupted&) {
     console.progress().clear();

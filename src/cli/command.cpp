@@ -23,18 +23,22 @@ CLI::App* add_subcommand(CLI::App& root, Console& console, const Description& de
   app->footer(std::string(description.examples));
   app->set_help_flag("-h,--help", "Shows this page.");
   app->add_flag_function(
-      "-q,--quiet", [&console](int64_t) { console.set_quiet(); }, "No progress and no warnings on standard error.");
+      "-q,--quiet", [&console](int64_t) { console.set_quiet(); },
+      "No progress and no warnings on standard error.");
   return app;
 }
 
-CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value, const std::vector<std::string>& choices,
-                        const std::string& description) {
+CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
+                        const std::vector<std::string>& choices, const std::string& description) {
   const auto check = [choices](const std::string& word) -> std::string {
     if (std::ranges::find(choices, word) != choices.end()) return "";
     const auto meant = nearest(word, choices);
-    return "'" + word + "' is none of " + joined(choices, ", ") + (meant ? "; did you mean '" + *meant + "'?" : "");
+    return "'" + word + "' is none of " + joined(choices, ", ") +
+           (meant ? "; did you mean '" + *meant + "'?" : "");
   };
-  return app.add_option(name, value, description)->check(check, "")->type_name(joined(choices, "|"));
+  return app.add_option(name, value, description)
+      ->check(check, "")
+      ->type_name(joined(choices, "|"));
 }
 
 CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values,
@@ -42,19 +46,24 @@ CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<st
   return app.add_option(name, values, description)->allow_extra_args(false)->type_name(type_name);
 }
 
-CLI::Option* add_list_option(CLI::App& app, const std::string& name, std::vector<std::string>& values,
-                             const std::string& type_name, const std::string& description) {
+CLI::Option* add_list_option(CLI::App& app, const std::string& name,
+                             std::vector<std::string>& values, const std::string& type_name,
+                             const std::string& description) {
   return add_repeated(app, name, values, type_name, description)->delimiter(',');
 }
 
 void add_runtime_options(CLI::App& app, RunOptions& options, std::string& library) {
   const std::string group = "Runtime";
-  app.add_option("--device", options.device, "cpu (the default), cuda or cuda:N.")->type_name("DEVICE")->group(group);
-  app.add_option("--threads", options.threads, "Threads to compute with; by default one for each CPU that may be used.")
+  app.add_option("--device", options.device, "cpu (the default), cuda or cuda:N.")
+      ->type_name("DEVICE")
+      ->group(group);
+  app.add_option("--threads", options.threads,
+                 "Threads to compute with; by default one for each CPU that may be used.")
       ->type_name("N")
       ->group(group);
   app.add_option("--ort-library", library,
-                 "ONNX Runtime's shared library, or its folder. By default TRANSHIP_ORT_LIBRARY, then the usual places "
+                 "ONNX Runtime's shared library, or its folder. By default TRANSHIP_ORT_LIBRARY, "
+                 "then the usual places "
                  "(`tranship --version` says which).")
       ->type_name("FILE")
       ->group(group);

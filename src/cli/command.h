@@ -17,7 +17,7 @@ class Option;
 namespace tranship::cli {
 
 struct Command {
-  CLI::App* app;             // its options; owned by the root
+  CLI::App* app;              // its options; owned by the root
   std::function<void()> run;  // after the line was parsed. Errors: Error, UsageError, Interrupted
 };
 
@@ -43,16 +43,17 @@ struct Description {
 CLI::App* add_subcommand(CLI::App& root, Console& console, const Description& description);
 
 /// An option that takes one of a few words.
-CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value, const std::vector<std::string>& choices,
-                        const std::string& description);
+CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& value,
+                        const std::vector<std::string>& choices, const std::string& description);
 
 /// An option that may be given several times, with one value each time.
 CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                           const std::string& type_name, const std::string& description);
 
 /// An option that takes a list of values with commas between; it may be given several times.
-CLI::Option* add_list_option(CLI::App& app, const std::string& name, std::vector<std::string>& values,
-                             const std::string& type_name, const std::string& description);
+CLI::Option* add_list_option(CLI::App& app, const std::string& name,
+                             std::vector<std::string>& values, const std::string& type_name,
+                             const std::string& description);
 
 /// --device, --threads and --ort-library, of every command that runs a model.
 void add_runtime_options(CLI::App& app, RunOptions& options, std::string& library);

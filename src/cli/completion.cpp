@@ -47,8 +47,8 @@ std::string bash_script(const CLI::App& root) {
     for (const OptionEntry& entry : entries(*command)) {
       words.insert(words.end(), entry.names.begin(), entry.names.end());
       if (entry.names.empty() || choices(entry).empty()) continue;
-      values += fmt::format("    '{} {}') COMPREPLY=($(compgen -W {} -- \"$word\")); return;;\n", names.back(),
-                            entry.names.back(), in_quotes(spaced(choices(entry))));
+      values += fmt::format("    '{} {}') COMPREPLY=($(compgen -W {} -- \"$word\")); return;;\n",
+                            names.back(), entry.names.back(), in_quotes(spaced(choices(entry))));
     }
     options += fmt::format("    {}) words={};;\n", names.back(), in_quotes(spaced(words)));
   }
@@ -82,7 +82,8 @@ complete -o filenames -F _tranship tranship
 /// One option as zsh's _arguments wants it.
 std::string zsh_option(const OptionEntry& entry, const std::string& option_name) {
   std::string text;
-  for (const char c : entry.description) text += c == '[' || c == ']' || c == ':' ? std::string("\\") + c : std::string(1, c);
+  for (const char c : entry.description)
+    text += c == '[' || c == ']' || c == ':' ? std::string("\\") + c : std::string(1, c);
   std::string spec = option_name + "[" + text + "]";
   if (entry.value_name.empty()) return in_quotes(spec);
   const std::vector<std::string> words = choices(entry);
@@ -97,10 +98,12 @@ std::string zsh_script(const CLI::App& root) {
     commands += "    " + in_quotes(command->get_name() + ":" + summary(*command)) + "\n";
     cases += fmt::format("    {})\n      _arguments -s", command->get_name());
     for (const OptionEntry& entry : entries(*command)) {
-      for (const std::string& option_name : entry.names) cases += " \\\n        " + zsh_option(entry, option_name);
+      for (const std::string& option_name : entry.names)
+        cases += " \\\n        " + zsh_option(entry, option_name);
     }
     const bool is_completion = command->get_name() == "completion";
-    cases += std::string(" \\\n        ") + (is_completion ? "'*:shell:(bash zsh fish)'" : "'*:file:_files'") + ";;\n";
+    cases += std::string(" \\\n        ") +
+             (is_completion ? "'*:shell:(bash zsh fish)'" : "'*:file:_files'") + ";;\n";
   }
   return fmt::format(R"(#compdef tranship
 # zsh completion for tranship:  source <(tranship completion zsh)
@@ -125,21 +128,24 @@ compdef _tranship tranship
 std::string fish_script(const CLI::App& root) {
   std::string out = "# fish completion for tranship:  tranship completion fish | source\n";
   for (const CLI::App* command : subcommands(root)) {
-    out += fmt::format("complete -c tranship -n __fish_use_subcommand -f -a {} -d {}\n", command->get_name(),
-                       in_quotes(summary(*command)));
+    out += fmt::format("complete -c tranship -n __fish_use_subcommand -f -a {} -d {}\n",
+                       command->get_name(), in_quotes(summary(*command)));
     for (const OptionEntry& entry : entries(*command)) {
       if (entry.names.empty()) continue;
-      out += fmt::format("complete -c tranship -n '__fish_seen_subcommand_from {}'", command->get_name());
+      out += fmt::format("complete -c tranship -n '__fish_seen_subcommand_from {}'",
+                         command->get_name());
       for (const std::string& option_name : entry.names) {
         const bool is_long = option_name.starts_with("--");
         out += fmt::format(" {} {}", is_long ? "-l" : "-s", option_name.substr(is_long ? 2 : 1));
       }
       if (!entry.value_name.empty()) out += " -r";
-      if (const auto words = choices(entry); !words.empty()) out += " -f -a " + in_quotes(spaced(words));
+      if (const auto words = choices(entry); !words.empty())
+        out += " -f -a " + in_quotes(spaced(words));
       out += " -d " + in_quotes(entry.description) + "\n";
     }
   }
-  return out + "complete -c tranship -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n";
+  return out +
+         "complete -c tranship -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n";
 }
 
 }  // namespace
@@ -156,7 +162,9 @@ Command add_completion(CLI::App& root, Console& console) {
   add_choice(*app, "SHELL", *shell, {"bash", "zsh", "fish"}, "bash, zsh or fish.")->required();
   return {app, [&root, &console, shell] {
             const CLI::App& all = root;
-            console.print(*shell == "bash" ? bash_script(all) : *shell == "zsh" ? zsh_script(all) : fish_script(all));
+            console.print(*shell == "bash"  ? bash_script(all)
+                          : *shell == "zsh" ? zsh_script(all)
+                                            : fish_script(all));
           }};
 }
 

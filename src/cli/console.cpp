@@ -23,7 +23,8 @@ constexpr size_t kWidestText = 120;  // longer lines are hard to read
 bool wants_color() {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
-  return (no_color == nullptr || *no_color == '\0') && term != nullptr && std::string_view(term) != "dumb";
+  return (no_color == nullptr || *no_color == '\0') && term != nullptr &&
+         std::string_view(term) != "dumb";
 }
 
 bool has_cursor() {
@@ -33,12 +34,18 @@ bool has_cursor() {
 
 std::string_view code(Tint tint) {
   switch (tint) {
-    case Tint::kNone: return "";
-    case Tint::kBold: return "\x1b[1m";
-    case Tint::kRed: return "\x1b[1;31m";
-    case Tint::kYellow: return "\x1b[1;33m";
-    case Tint::kGreen: return "\x1b[1;32m";
-    case Tint::kDim: return "\x1b[2m";
+    case Tint::kNone:
+      return "";
+    case Tint::kBold:
+      return "\x1b[1m";
+    case Tint::kRed:
+      return "\x1b[1;31m";
+    case Tint::kYellow:
+      return "\x1b[1;33m";
+    case Tint::kGreen:
+      return "\x1b[1;32m";
+    case Tint::kDim:
+      return "\x1b[2m";
   }
   return "";
 }
@@ -48,7 +55,8 @@ std::string_view code(Tint tint) {
 size_t terminal_width() {
   for (const int descriptor : {STDERR_FILENO, STDOUT_FILENO}) {
     winsize size = {};
-    if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= kNarrowestWidth) return size.ws_col;
+    if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col >= kNarrowestWidth)
+      return size.ws_col;
   }
   return kDefaultWidth;
 }
@@ -60,7 +68,9 @@ Console::Console()
       color_error_(terminal_error_ && wants_color()),
       progress_(terminal_error_ && has_cursor()) {}
 
-size_t Console::width() const { return terminal_out_ ? std::min(terminal_width(), kWidestText) : kPipeWidth; }
+size_t Console::width() const {
+  return terminal_out_ ? std::min(terminal_width(), kWidestText) : kPipeWidth;
+}
 
 void Console::print(std::string_view text) {
   progress_.clear();

@@ -1,4 +1,5 @@
-// Everything that the command line prints goes through here: results to standard output, the rest to standard error.
+// Everything that the command line prints goes through here: results to standard output, the rest
+// to standard error.
 #pragma once
 
 #include <string>
@@ -25,12 +26,15 @@ class Console {
 
   /// Text for standard output, as it is. Errors: io if it cannot be written.
   void print(std::string_view text);
-  /// Text that somebody else wrote, to be seen at once. A terminal gets it without control characters. Errors: io.
+  /// Text that somebody else wrote, to be seen at once. A terminal gets it without control
+  /// characters. Errors: io.
   void print_live(std::string_view text);
   /// Makes sure that all of it is written. Errors: io.
   void flush();
   /// In color where standard output is a terminal that has colors.
-  std::string tinted(Tint tint, std::string_view text) const { return tint_if(color_out_, tint, text); }
+  std::string tinted(Tint tint, std::string_view text) const {
+    return tint_if(color_out_, tint, text);
+  }
   /// Columns to wrap at: the terminal's, or 100 where standard output is none.
   size_t width() const;
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <memory>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/arguments.h"
@@ -44,7 +43,7 @@ Checkpoint open_checkpoint(const Options& options, const Sink& sink) {
   if (!options.synthetic) return Checkpoint::open(options.checkpoint, sink);
   std::filesystem::path path = options.checkpoint;
   if (std::filesystem::is_directory(path)) path /= "config.json";
-  return Checkpoint::synthetic(read_text(path));
+  return open_config(path);
 }
 
 OnnxConfig config_of(const Options& options) {
@@ -75,13 +74,15 @@ DType dtype_of(const ExportedModel& model) {
   return find_dtype(model.components().front().second.metadata.export_dtype).value_or(DType::kF32);
 }
 
-/// The graphs are built a second time, in milliseconds: an ExportedModel does not say what it weighs.
+/// The graphs are built a second time, in milliseconds: an ExportedModel does not say what it
+/// weighs.
 ModelFacts weigh(const Checkpoint& checkpoint, const OnnxConfig& config, const Export& made) {
-  const tasks::TaskOptions options = {.dtype = dtype_of(made.model),
-                                      .architecture = config.architecture,
-                                      .graph_inputs = exporters::choose_graph_inputs(checkpoint, {}, config),
-                                      .cache_name = config.cache_name,
-                                      .ignored_config_keys = config.ignored_config_keys};
+  const tasks::TaskOptions options = {
+      .dtype = dtype_of(made.model),
+      .architecture = config.architecture,
+      .graph_inputs = exporters::choose_graph_inputs(checkpoint, {}, config),
+      .cache_name = config.cache_name,
+      .ignored_config_keys = config.ignored_config_keys};
   return facts_of(build_task(made.task, checkpoint.data(), options, {}));
 }
 
@@ -90,11 +91,13 @@ Export do_export(const Options& options, Console& console) {
   const Sink sink = console.sink();
   const OnnxConfig config = config_of(options);
   const Checkpoint checkpoint = open_checkpoint(options, sink);
-  const std::string task =
-      options.task.empty() ? default_task(checkpoint.data().config, options.architecture) : options.task;
+  const std::string task = options.task.empty()
+                               ? default_task(checkpoint.data().config, options.architecture)
+                               : options.task;
   const OnnxExporter exporter;
-  Export made{.model = task == "generation" ? exporter.export_for_generation(checkpoint, config, sink)
-                                            : exporter.export_model(checkpoint, config, sink),
+  Export made{.model = task == "generation"
+                           ? exporter.export_for_generation(checkpoint, config, sink)
+                           : exporter.export_model(checkpoint, config, sink),
               .task = task,
               .seconds = 0,
               .facts = {}};
@@ -152,26 +155,31 @@ std::string describe(const Options& options, const Export& made, const Console& 
   const ExportMetadata& metadata = made.model.components().front().second.metadata;
   std::string components;
   for (const auto& [name, component] : made.model.components()) {
-    components += fmt::format("{}{} ({} nodes)", components.empty() ? "" : ", ", name, component.program.num_nodes());
+    components += fmt::format("{}{} ({} nodes)", components.empty() ? "" : ", ", name,
+                              component.program.num_nodes());
   }
-  std::string out = fmt::format("{} to {} in {}: {}\n\n", printable(metadata.architecture), made.model.export_format(),
-                                name(dtype_of(made.model)), components);
+  std::string out = fmt::format("{} to {} in {}: {}\n\n", printable(metadata.architecture),
+                                made.model.export_format(), name(dtype_of(made.model)), components);
   Table files({"file", ">size"});
   for (const ArtifactFile& file : made.model.files()) {
-    files.add({file.name, options.dry_run ? format_exact(file.size_bytes) + " B" : format_bytes(file.size_bytes)});
+    files.add({file.name, options.dry_run ? format_exact(file.size_bytes) + " B"
+                                          : format_bytes(file.size_bytes)});
   }
   out += files.text() + "\n";
   const uint64_t bytes = total_bytes(made.model);
   if (options.dry_run) {
     out += fmt::format("{} parameters", format_exact(made.facts.num_parameters));
     if (made.facts.state_bytes_per_token > 0) {
-      out += fmt::format(", {} B of cache per token", format_exact(made.facts.state_bytes_per_token));
+      out +=
+          fmt::format(", {} B of cache per token", format_exact(made.facts.state_bytes_per_token));
     }
-    return out + fmt::format("\n{} would write {} to {}\n", console.tinted(Tint::kGreen, "Dry run:"), format_bytes(bytes),
+    return out + fmt::format("\n{} would write {} to {}\n",
+                             console.tinted(Tint::kGreen, "Dry run:"), format_bytes(bytes),
                              printable(options.output));
   }
-  return out + fmt::format("{} {} to {} in {}\n", console.tinted(Tint::kGreen, "Wrote"), format_bytes(bytes),
-                           printable(options.output), format_duration(made.seconds));
+  return out + fmt::format("{} {} to {} in {}\n", console.tinted(Tint::kGreen, "Wrote"),
+                           format_bytes(bytes), printable(options.output),
+                           format_duration(made.seconds));
 }
 
 void run(const Options& options, Console& console) {
@@ -186,47 +194,63 @@ void run(const Options& options, Console& console) {
 constexpr Description kDescription = {
     .name = "export",
     .summary = "Exports a checkpoint to a runtime's format.",
-    .text = "Writes a directory that holds the graphs, one copy of the weights, the configuration and the tokenizer. A class "
-            "that generates text becomes the components prefill and decode, which share their weights; any other becomes "
-            "one component, model. Weights stream from file to file: memory does not grow with the model. The directory's "
-            "export.json is written last; without it there is no artifact.",
-    .examples = "  tranship export SmolLM2-135M-Instruct --to onnx -o smollm2-onnx\n"
-                "  tranship export model.gguf --to onnx -o out --dtype f32 --dry-run\n"
-                "  tranship export all-MiniLM-L6-v2 --to onnx -o minilm --static batch=1,sequence=128\n"
-                "  tranship export checkpoint --to onnx -o checkpoint --weights reference"};
+    .text =
+        "Writes a directory that holds the graphs, one copy of the weights, the configuration and "
+        "the tokenizer. A class "
+        "that generates text becomes the components prefill and decode, which share their weights; "
+        "any other becomes "
+        "one component, model. Weights stream from file to file: memory does not grow with the "
+        "model. The directory's "
+        "export.json is written last; without it there is no artifact.",
+    .examples =
+        "  tranship export SmolLM2-135M-Instruct --to onnx -o smollm2-onnx\n"
+        "  tranship export model.gguf --to onnx -o out --dtype f32 --dry-run\n"
+        "  tranship export all-MiniLM-L6-v2 --to onnx -o minilm --static batch=1,sequence=128\n"
+        "  tranship export checkpoint --to onnx -o checkpoint --weights reference"};
 
 void add_shape_options(CLI::App& app, Options& options) {
   const std::string group = "Shapes";
-  app.add_flag("--dynamic", options.dynamic, "Batch size and lengths stay open. This is the default.")->group(group);
+  app.add_flag("--dynamic", options.dynamic,
+               "Batch size and lengths stay open. This is the default.")
+      ->group(group);
   add_list_option(app, "--static", options.static_sizes, "NAME=SIZE,...",
-                  "Fixes axes by name, as in batch=1,sequence=128; those not named stay open. The names are batch, sequence "
+                  "Fixes axes by name, as in batch=1,sequence=128; those not named stay open. The "
+                  "names are batch, sequence "
                   "(new tokens) and past (cached tokens).")
       ->group(group)
       ->excludes("--dynamic");
   add_repeated(app, "--dim", options.ranges, "NAME=MIN:MAX",
-               "The range of an axis that stays open, as in sequence=1:2048; either end may be left out. May be repeated.")
+               "The range of an axis that stays open, as in sequence=1:2048; either end may be "
+               "left out. May be repeated.")
       ->group(group);
 }
 
 void add_graph_options(CLI::App& app, Options& options) {
   const std::string group = "Graphs and weights";
   add_choice(app, "--dtype", options.dtype, {"f32", "f16", "bf16"},
-             "dtype of weights and activations. By default the checkpoint's where the runtime has kernels for it, else f32. A "
+             "dtype of weights and activations. By default the checkpoint's where the runtime has "
+             "kernels for it, else f32. A "
              "weight that does not fit is an error.")
       ->group(group);
-  app.add_option("--opset", options.opset, "ONNX opset, 18 to 24; by default 20.")->type_name("N")->group(group);
+  app.add_option("--opset", options.opset, "ONNX opset, 18 to 24; by default 20.")
+      ->type_name("N")
+      ->group(group);
   add_choice(app, "--weights", options.weights, {"copy", "reference"},
-             "copy: into the artifact's own data file (the default). reference: the graphs point into the checkpoint's "
+             "copy: into the artifact's own data file (the default). reference: the graphs point "
+             "into the checkpoint's "
              "safetensors, and are written beside them; no byte of a weight is written.")
       ->group(group);
-  app.add_flag("--no-external-data", options.no_external_data, "Puts the weights inside the .onnx: for models under 2 GB.")
+  app.add_flag("--no-external-data", options.no_external_data,
+               "Puts the weights inside the .onnx: for models under 2 GB.")
       ->group(group);
   add_list_option(app, "--graph-inputs", options.graph_inputs, "NAME,...",
-                  "Which optional inputs the graphs take (attention_mask, token_type_ids, position_ids). By default those "
+                  "Which optional inputs the graphs take (attention_mask, token_type_ids, "
+                  "position_ids). By default those "
                   "that the checkpoint's tokenizer makes.")
       ->group(group);
   app.add_option("--cache-name", options.cache_name,
-                 "What the names of cache inputs and outputs begin with: past_key_values (the default), or cache as newer "
+                 "What the names of cache inputs and outputs begin with: past_key_values (the "
+                 "default), or cache as newer "
                  "Transformers say.")
       ->type_name("NAME")
       ->group(group);
@@ -238,25 +262,34 @@ Command add_export(CLI::App& root, Console& console) {
   const auto options = std::make_shared<Options>();
   CLI::App* app = add_subcommand(root, console, kDescription);
   app->add_option("CHECKPOINT", options->checkpoint,
-                  "A directory with config.json and safetensors, or a .gguf file; with --synthetic a config.json.")
+                  "A directory with config.json and safetensors, or a .gguf file; with --synthetic "
+                  "a config.json.")
       ->required();
-  add_choice(*app, "--to", options->format, {std::string(OnnxExporter::kExportFormat)}, "The format.")->required();
-  app->add_option("-o,--output", options->output, "The directory to write; made if it is not there. Other files in it stay.")
+  add_choice(*app, "--to", options->format, {std::string(OnnxExporter::kExportFormat)},
+             "The format.")
+      ->required();
+  app->add_option("-o,--output", options->output,
+                  "The directory to write; made if it is not there. Other files in it stay.")
       ->required()
       ->type_name("DIR");
   add_choice(*app, "--task", options->task, {"forward", "generation"},
-             "forward: what model(**inputs) computes. generation: prefill and decode, with a cache between them. By default "
+             "forward: what model(**inputs) computes. generation: prefill and decode, with a cache "
+             "between them. By default "
              "generation if the class generates, else forward.");
   app->add_option("--architecture", options->architecture,
-                  "A class of Transformers, in place of the one that config.json names (`tranship list` has all).")
+                  "A class of Transformers, in place of the one that config.json names (`tranship "
+                  "list` has all).")
       ->type_name("NAME");
   add_shape_options(*app, *options);
   add_graph_options(*app, *options);
   add_repeated(*app, "--ignore-config", options->ignored_keys, "KEY",
-               "A key of config.json that no definition knows, and that changes nothing you need. May be repeated.");
-  app->add_flag("--synthetic", options->synthetic,
-                "CHECKPOINT is a config.json; the weights are made up (the same each time). For tests.");
-  app->add_flag("--dry-run", options->dry_run, "Says what would be written, to the byte, and writes nothing.");
+               "A key of config.json that no definition knows, and that changes nothing you need. "
+               "May be repeated.");
+  app->add_flag(
+      "--synthetic", options->synthetic,
+      "CHECKPOINT is a config.json; the weights are made up (the same each time). For tests.");
+  app->add_flag("--dry-run", options->dry_run,
+                "Says what would be written, to the byte, and writes nothing.");
   app->add_flag("--json", options->json, "Prints one JSON object in place of the table.");
   return {app, [options, &console] { run(*options, console); }};
 }

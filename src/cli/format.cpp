@@ -19,7 +19,8 @@ std::string three_digits(double value) {
 }
 
 template <size_t kCount>
-std::string scaled(uint64_t number, double base, const std::array<std::string_view, kCount>& units) {
+std::string scaled(uint64_t number, double base,
+                   const std::array<std::string_view, kCount>& units) {
   if (static_cast<double>(number) < base) return fmt::format("{}{}", number, units[0]);
   double value = static_cast<double>(number);
   size_t unit = 0;
@@ -33,21 +34,28 @@ std::string scaled(uint64_t number, double base, const std::array<std::string_vi
 
 /// Bytes of the UTF-8 sequence at the start of `text`; 0 if there is none.
 size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  constexpr std::array<uint32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};  // by length
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) return 1;
+  const size_t length = first >> 5 == 0x06   ? 2
+                        : first >> 4 == 0x0E ? 3
+                        : first >> 3 == 0x1E ? 4
+                                             : 0;
   if (length == 0 || length > text.size()) return 0;
+  uint32_t code = first & (0xFFU >> (length + 1));
   for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
+    const auto next = static_cast<unsigned char>(text[i]);
+    if (next >> 6 != 0x02) return 0;
+    code = code << 6 | (next & 0x3FU);
   }
-  const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
-  const bool beyond = (first == 0xED && byte(1) > 0x9F) || (first == 0xF4 && byte(1) > 0x8F);
-  return overlong || beyond ? 0 : length;
+  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
+  return code < kSmallest[length] || is_surrogate || code > 0x10FFFF ? 0 : length;
 }
 
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 2) return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+  if (character.size() == 2)
+    return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
   return character.size() == 1 && (first < 0x20 || first == 0x7F) && first != '\n' && first != '\t';
 }
 
@@ -78,11 +86,14 @@ std::string wrap_line(std::string_view line, size_t width, size_t indent) {
 }  // namespace
 
 std::string format_bytes(uint64_t bytes) {
-  return scaled(bytes, 1024, std::to_array<std::string_view>({" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"}));
+  return scaled(
+      bytes, 1024,
+      std::to_array<std::string_view>({" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"}));
 }
 
 std::string format_count(uint64_t count) {
-  return scaled(count, 1000, std::to_array<std::string_view>({"", " K", " M", " B", " T", " P", " E"}));
+  return scaled(count, 1000,
+                std::to_array<std::string_view>({"", " K", " M", " B", " T", " P", " E"}));
 }
 
 std::string format_exact(uint64_t count) {
@@ -100,8 +111,8 @@ std::string format_duration(double seconds) {
 }
 
 size_t display_width(std::string_view text) {
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 std::string printable(std::string_view text) {
@@ -140,12 +151,15 @@ Table::Table(std::vector<std::string> headers) : headers_(std::move(headers)) {
 
 std::string Table::text(size_t indent) const {
   std::vector<std::vector<std::string>> lines;
-  if (std::ranges::any_of(headers_, [](const std::string& h) { return !h.empty(); })) lines.push_back(headers_);
+  if (std::ranges::any_of(headers_, [](const std::string& h) { return !h.empty(); }))
+    lines.push_back(headers_);
   lines.insert(lines.end(), rows_.begin(), rows_.end());
   std::vector<size_t> widths(headers_.size(), 0);
   for (const auto& line : lines) {
-    check(line.size() == widths.size(), "a row of a table has as many cells as the table has columns");
-    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], display_width(line[i]));
+    check(line.size() == widths.size(),
+          "a row of a table has as many cells as the table has columns");
+    for (size_t i = 0; i < line.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(line[i]));
   }
   std::string out;
   for (const auto& line : lines) {

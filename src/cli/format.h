@@ -20,10 +20,12 @@ std::string format_duration(double seconds);
 
 /// How many columns UTF-8 text takes, a code point each.
 size_t display_width(std::string_view text);
-/// Text that is safe for a terminal: control characters and what is not UTF-8 become \xNN. Line ends and tabs stay.
+/// Text that is safe for a terminal: control characters and what is not UTF-8 become \xNN. Line
+/// ends and tabs stay.
 std::string printable(std::string_view text);
-/// Breaks text at spaces into lines of at most `width` columns (0: no limit); all lines but the first begin with
-/// `indent` spaces, which count. A line end in the text stays one; a longer word gets a line of its own.
+/// Breaks text at spaces into lines of at most `width` columns (0: no limit); all lines but the
+/// first begin with `indent` spaces, which count. A line end in the text stays one; a longer word
+/// gets a line of its own.
 std::string wrap(std::string_view text, size_t width, size_t indent = 0);
 
 /// Columns of text, two spaces apart. Cells of right-aligned columns end at one place.

@@ -47,7 +47,8 @@ std::string read_standard_input() {
   while (true) {
     const ssize_t count = ::read(STDIN_FILENO, block.data(), block.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(ErrorKind::kIo, "[read] cannot read standard input: {}", std::strerror(errno));
+    if (count < 0)
+      fail(ErrorKind::kIo, "[read] cannot read standard input: {}", std::strerror(errno));
     if (count == 0) return text;
     text.append(block.data(), static_cast<size_t>(count));
   }
@@ -57,15 +58,19 @@ std::string read_standard_input() {
 std::string read_prompt(const Options& options) {
   if (options.prompt) return *options.prompt;
   if (options.prompt_file.empty() && ::isatty(STDIN_FILENO) == 1) {
-    throw UsageError("there is no prompt: pass --prompt TEXT or --prompt-file FILE, or write it to standard input");
+    throw UsageError(
+        "there is no prompt: pass --prompt TEXT or --prompt-file FILE, or write it to standard "
+        "input");
   }
-  std::string text = options.prompt_file.empty() ? read_standard_input() : read_text(options.prompt_file);
+  std::string text =
+      options.prompt_file.empty() ? read_standard_input() : read_text(options.prompt_file);
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
 
 GenerationConfig config_of(const Options& options, GenerationConfig config) {
-  if (options.temperature || options.top_k || options.top_p || options.seed) config.do_sample = true;
+  if (options.temperature || options.top_k || options.top_p || options.seed)
+    config.do_sample = true;
   if (options.greedy) config.do_sample = false;
   if (options.temperature) config.temperature = *options.temperature;
   if (options.top_k) config.top_k = *options.top_k;
@@ -73,20 +78,26 @@ GenerationConfig config_of(const Options& options, GenerationConfig config) {
   if (options.repetition_penalty) config.repetition_penalty = *options.repetition_penalty;
   if (options.seed) config.seed = options.seed;
   if (options.max_new_tokens) config.max_new_tokens = options.max_new_tokens;
-  config.stop_strings.insert(config.stop_strings.end(), options.stop_strings.begin(), options.stop_strings.end());
+  config.stop_strings.insert(config.stop_strings.end(), options.stop_strings.begin(),
+                             options.stop_strings.end());
   return config;
 }
 
 std::string stats_text(const GeneratedText& made) {
   const GenerationStats& stats = made.stats;
   Table table({"", "", ""});
-  const auto tokens = [](int64_t count) { return fmt::format("{} token{}", count, count == 1 ? "" : "s"); };
+  const auto tokens = [](int64_t count) {
+    return fmt::format("{} token{}", count, count == 1 ? "" : "s");
+  };
   table.add({"load", format_duration(stats.load_seconds), ""});
   table.add({"prompt", format_duration(stats.prefill_seconds),
-             fmt::format("{}, {:.1f} tokens/s", tokens(stats.prompt_tokens), stats.prefill_tokens_per_second())});
+             fmt::format("{}, {:.1f} tokens/s", tokens(stats.prompt_tokens),
+                         stats.prefill_tokens_per_second())});
   table.add({"decode", format_duration(stats.decode_seconds),
-             fmt::format("{}, {:.1f} tokens/s", tokens(stats.decoded_tokens), stats.decode_tokens_per_second())});
-  table.add({"end", std::string(name(made.finish_reason)), fmt::format("{} new", tokens(stats.new_tokens))});
+             fmt::format("{}, {:.1f} tokens/s", tokens(stats.decoded_tokens),
+                         stats.decode_tokens_per_second())});
+  table.add({"end", std::string(name(made.finish_reason)),
+             fmt::format("{} new", tokens(stats.new_tokens))});
   std::string text = "\n" + table.text();
   text.pop_back();
   return text;
@@ -111,7 +122,8 @@ Json report(const GeneratedText& made) {
   return out;
 }
 
-GeneratedText generate(Generator& generator, const Options& options, const std::string& prompt, const OnText& on_text) {
+GeneratedText generate(Generator& generator, const Options& options, const std::string& prompt,
+                       const OnText& on_text) {
   const GenerationConfig config = config_of(options, generator.generation_config());
   if (!options.chat) return generator.generate_text(prompt, config, on_text);
   std::vector<ChatMessage> messages;
@@ -121,9 +133,12 @@ GeneratedText generate(Generator& generator, const Options& options, const std::
 }
 
 void run(const Options& options, Console& console) {
-  if (!options.system.empty() && !options.chat) throw UsageError("--system is part of a conversation: add --chat");
+  if (!options.system.empty() && !options.chat)
+    throw UsageError("--system is part of a conversation: add --chat");
   if (options.greedy && (options.temperature || options.top_k || options.top_p || options.seed)) {
-    throw UsageError("--greedy takes the most likely token: --temperature, --top-k, --top-p and --seed have no say in it");
+    throw UsageError(
+        "--greedy takes the most likely token: --temperature, --top-k, --top-p and --seed have no "
+        "say in it");
   }
   const std::string prompt = read_prompt(options);
   RunOptions run_options = options.run;
@@ -143,26 +158,38 @@ void run(const Options& options, Console& console) {
 constexpr Description kDescription = {
     .name = "generate",
     .summary = "Generates text with an artifact of prefill and decode.",
-    .text = "The text streams to standard output. What no option says comes from the artifact's generation_config.json. The "
-            "prompt is --prompt, --prompt-file, or standard input.",
-    .examples = "  tranship generate smollm2-onnx --chat --prompt \"What is the capital of France?\"\n"
-                "  tranship generate smollm2-onnx --prompt \"Once upon a time\" --temperature 0.8 --seed 1\n"
-                "  echo \"def fibonacci(n):\" | tranship generate coder-onnx --greedy --max-new-tokens 64 --stats"};
+    .text =
+        "The text streams to standard output. What no option says comes from the artifact's "
+        "generation_config.json. The "
+        "prompt is --prompt, --prompt-file, or standard input.",
+    .examples =
+        "  tranship generate smollm2-onnx --chat --prompt \"What is the capital of France?\"\n"
+        "  tranship generate smollm2-onnx --prompt \"Once upon a time\" --temperature 0.8 --seed "
+        "1\n"
+        "  echo \"def fibonacci(n):\" | tranship generate coder-onnx --greedy --max-new-tokens 64 "
+        "--stats"};
 
 void add_sampling_options(CLI::App& app, Options& options) {
   const std::string group = "Choosing tokens";
   app.add_flag("--greedy", options.greedy, "Always the most likely token.")->group(group);
-  app.add_option("--temperature", options.temperature, "Over 1 for more surprise, under 1 for less. Samples.")
+  app.add_option("--temperature", options.temperature,
+                 "Over 1 for more surprise, under 1 for less. Samples.")
       ->type_name("T")
       ->group(group);
-  app.add_option("--top-k", options.top_k, "Only the K most likely tokens; 0 for all. Samples.")->type_name("K")->group(group);
-  app.add_option("--top-p", options.top_p, "Only the most likely tokens that together have probability P. Samples.")
+  app.add_option("--top-k", options.top_k, "Only the K most likely tokens; 0 for all. Samples.")
+      ->type_name("K")
+      ->group(group);
+  app.add_option("--top-p", options.top_p,
+                 "Only the most likely tokens that together have probability P. Samples.")
       ->type_name("P")
       ->group(group);
-  app.add_option("--repetition-penalty", options.repetition_penalty, "Over 1, tokens that were there become less likely.")
+  app.add_option("--repetition-penalty", options.repetition_penalty,
+                 "Over 1, tokens that were there become less likely.")
       ->type_name("R")
       ->group(group);
-  app.add_option("--seed", options.seed, "The same seed gives the same text. Samples.")->type_name("N")->group(group);
+  app.add_option("--seed", options.seed, "The same seed gives the same text. Samples.")
+      ->type_name("N")
+      ->group(group);
 }
 
 }  // namespace
@@ -170,16 +197,27 @@ void add_sampling_options(CLI::App& app, Options& options) {
 Command add_generate(CLI::App& root, Console& console) {
   const auto options = std::make_shared<Options>();
   CLI::App* app = add_subcommand(root, console, kDescription);
-  app->add_option("DIR", options->directory, "The artifact: a directory with an export.json.")->required();
-  auto* prompt = app->add_option("--prompt", options->prompt, "The text to continue, or the question.")->type_name("TEXT");
-  app->add_option("--prompt-file", options->prompt_file, "A file with the prompt.")->type_name("FILE")->excludes(prompt);
-  app->add_flag("--chat", options->chat, "The prompt is a question: it is put into the model's chat template.");
-  app->add_option("--system", options->system, "With --chat: what the model is told before the question.")->type_name("TEXT");
-  app->add_option("--max-new-tokens", options->max_new_tokens, "At most so many new tokens.")->type_name("N");
-  add_repeated(*app, "--stop", options->stop_strings, "TEXT", "Ends where the new text has this. May be repeated.");
+  app->add_option("DIR", options->directory, "The artifact: a directory with an export.json.")
+      ->required();
+  auto* prompt =
+      app->add_option("--prompt", options->prompt, "The text to continue, or the question.")
+          ->type_name("TEXT");
+  app->add_option("--prompt-file", options->prompt_file, "A file with the prompt.")
+      ->type_name("FILE")
+      ->excludes(prompt);
+  app->add_flag("--chat", options->chat,
+                "The prompt is a question: it is put into the model's chat template.");
+  app->add_option("--system", options->system,
+                  "With --chat: what the model is told before the question.")
+      ->type_name("TEXT");
+  app->add_option("--max-new-tokens", options->max_new_tokens, "At most so many new tokens.")
+      ->type_name("N");
+  add_repeated(*app, "--stop", options->stop_strings, "TEXT",
+               "Ends where the new text has this. May be repeated.");
   add_sampling_options(*app, *options);
   app->add_flag("--stats", options->stats, "Prints times and tokens per second to standard error.");
-  app->add_flag("--json", options->json, "Prints one object at the end: prompt_ids, new_ids, text, stats.");
+  app->add_flag("--json", options->json,
+                "Prints one object at the end: prompt_ids, new_ids, text, stats.");
   add_runtime_options(*app, options->run, options->library);
   return {app, [options, &console] { run(*options, console); }};
 }

@@ -1,4 +1,5 @@
-// `tranship inspect`, taken apart: each kind of thing gives a JSON report, and one function says a report in tables.
+// `tranship inspect`, taken apart: each kind of thing gives a JSON report, and one function says a
+// report in tables.
 #pragma once
 
 #include <filesystem>
@@ -34,7 +35,8 @@ struct ModelChoice {
   std::string task;          // empty: default_task()
 };
 /// The graphs that an export would write, with weights of the checkpoint's own dtype.
-tasks::TaskProgram build_model(const OpenedModel& model, const ModelChoice& choice, const Sink& sink);
+tasks::TaskProgram build_model(const OpenedModel& model, const ModelChoice& choice,
+                               const Sink& sink);
 
 /// What is wrong with a model that cannot be exported is in the report ("problem"), not an error.
 Json report_model(const OpenedModel& model, const ModelChoice& choice, const Sink& sink);

@@ -52,7 +52,8 @@ Json data_file_entries(const onnx::ModelSummary& summary, const std::filesystem:
   for (const std::string& file : summary.data_files) {
     Json entry;
     entry["name"] = printable(file);
-    const bool is_name = !file.empty() && file != "." && file != ".." && file.find_first_of(std::string_view("/\0", 2)) == file.npos;
+    const bool is_name = !file.empty() && file != "." && file != ".." &&
+                         file.find_first_of(std::string_view("/\0", 2)) == file.npos;
     std::error_code error;
     const auto size = is_name ? std::filesystem::file_size(folder / file, error) : 0;
     entry["present"] = is_name && !error;
@@ -62,11 +63,13 @@ Json data_file_entries(const onnx::ModelSummary& summary, const std::filesystem:
   return out;
 }
 
-void add_summary(const onnx::ModelSummary& summary, const std::filesystem::path& folder, Json& report) {
+void add_summary(const onnx::ModelSummary& summary, const std::filesystem::path& folder,
+                 Json& report) {
   report["ir_version"] = summary.ir_version;
   report["producer"] = printable(summary.producer);
   report["opsets"] = Json::object();
-  for (const auto& [domain, version] : summary.opsets) report["opsets"][domain.empty() ? "ai.onnx" : printable(domain)] = version;
+  for (const auto& [domain, version] : summary.opsets)
+    report["opsets"][domain.empty() ? "ai.onnx" : printable(domain)] = version;
   report["nodes"] = summary.num_nodes;
   report["operators"] = Json::object();
   for (const auto& [op, count] : summary.operators) report["operators"][printable(op)] = count;
@@ -104,7 +107,8 @@ Json report_onnx(const std::filesystem::path& path) {
 
 Json report_artifact(const std::filesystem::path& path, const Sink& sink) {
   const std::filesystem::path file = path / exporters::kManifestFile;
-  const exporters::Manifest manifest = exporters::read_manifest(file.string(), read_text(file), sink);
+  const exporters::Manifest manifest =
+      exporters::read_manifest(file.string(), read_text(file), sink);
   Json report;
   report["kind"] = "artifact";
   report["path"] = printable(path.string());
@@ -118,7 +122,8 @@ Json report_artifact(const std::filesystem::path& path, const Sink& sink) {
     const std::optional<DType> dtype = find_dtype(component.metadata.export_dtype);
     entry["dtype"] = dtype ? std::string(name(*dtype)) : component.metadata.export_dtype;
     entry["packages"] = component.metadata.packages;
-    if (manifest.export_format == OnnxExporter::kExportFormat) add_summary(onnx::read_summary(path / component.file), path, entry);
+    if (manifest.export_format == OnnxExporter::kExportFormat)
+      add_summary(onnx::read_summary(path / component.file), path, entry);
     report["components"].push_back(std::move(entry));
   }
   report["files"] = files_of(path);

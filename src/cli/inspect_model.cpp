@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/gguf_file.h"
@@ -21,11 +20,13 @@ DType dtype_of(const CheckpointData& data) {
   for (const auto& [name, source] : data.tensors) {
     if (is_floating(source->dtype())) bytes[source->dtype()] += source->size_bytes();
   }
-  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+  const auto most =
+      std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
   return most == bytes.end() ? DType::kF32 : most->first;
 }
 
-Json tensor_entry(const std::string& tensor, std::string_view dtype, const std::vector<int64_t>& shape, size_t bytes) {
+Json tensor_entry(const std::string& tensor, std::string_view dtype,
+                  const std::vector<int64_t>& shape, size_t bytes) {
   Json entry;
   entry["name"] = printable(tensor);
   entry["dtype"] = std::string(dtype);
@@ -37,7 +38,8 @@ Json tensor_entry(const std::string& tensor, std::string_view dtype, const std::
 Json tensor_entries(const std::map<std::string, TensorSourcePtr>& tensors) {
   Json out = Json::array();
   for (const auto& [tensor, source] : tensors) {
-    out.push_back(tensor_entry(tensor, name(source->dtype()), source->shape(), source->size_bytes()));
+    out.push_back(
+        tensor_entry(tensor, name(source->dtype()), source->shape(), source->size_bytes()));
   }
   return out;
 }
@@ -54,8 +56,9 @@ Json gguf_entries(const GgufFile& gguf) {
 /// The sizes that people compare models by, under Transformers' names.
 Json dimensions_of(const Config& config) {
   Json out = Json::object();
-  for (const char* key : {"num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads",
-                          "num_key_value_heads", "head_dim", "vocab_size", "max_position_embeddings", "sliding_window"}) {
+  for (const char* key : {"num_hidden_layers", "hidden_size", "intermediate_size",
+                          "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size",
+                          "max_position_embeddings", "sliding_window"}) {
     if (const auto value = config.find_integer(key)) out[key] = *value;
   }
   return out;
@@ -71,7 +74,9 @@ Json companions_of(const CheckpointData& data) {
 void add_architecture(const Config& config, const ModelChoice& choice, Json& report) {
   report["model_type"] = config.text("model_type", "");
   const std::vector<std::string> named = config.texts("architectures");
-  report["architecture"] = !choice.architecture.empty() ? choice.architecture : named.empty() ? "" : named.front();
+  report["architecture"] = !choice.architecture.empty() ? choice.architecture
+                           : named.empty()              ? ""
+                                                        : named.front();
   report["tasks"] = Json::array();
   try {
     const tasks::Selected selected = tasks::select(config, choice.architecture);
@@ -96,11 +101,12 @@ std::string_view word(PathKind kind) {
 }  // namespace
 
 OpenedModel open_model(PathKind kind, const std::filesystem::path& path, const Sink& sink) {
-  if (kind == PathKind::kConfig) return {kind, path, Checkpoint::synthetic(read_text(path))};
+  if (kind == PathKind::kConfig) return {kind, path, open_config(path)};
   return {kind, path, Checkpoint::open(path, sink)};
 }
 
-tasks::TaskProgram build_model(const OpenedModel& model, const ModelChoice& choice, const Sink& sink) {
+tasks::TaskProgram build_model(const OpenedModel& model, const ModelChoice& choice,
+                               const Sink& sink) {
   const CheckpointData& data = model.checkpoint.data();
   OnnxConfig config;
   config.architecture = choice.architecture;
@@ -108,7 +114,8 @@ tasks::TaskProgram build_model(const OpenedModel& model, const ModelChoice& choi
   options.dtype = dtype_of(data);
   options.architecture = choice.architecture;
   options.graph_inputs = exporters::choose_graph_inputs(model.checkpoint, {}, config);
-  const std::string task = choice.task.empty() ? default_task(data.config, choice.architecture) : choice.task;
+  const std::string task =
+      choice.task.empty() ? default_task(data.config, choice.architecture) : choice.task;
   return build_task(task, data, options, sink);
 }
 
@@ -119,7 +126,8 @@ Json report_model(const OpenedModel& model, const ModelChoice& choice, const Sin
   report["path"] = printable(model.path.string());
   add_architecture(data.config, choice, report);
   report["dtype"] = std::string(name(dtype_of(data)));
-  Json tensors = model.kind == PathKind::kGguf ? gguf_entries(GgufFile::open(model.path)) : tensor_entries(data.tensors);
+  Json tensors = model.kind == PathKind::kGguf ? gguf_entries(GgufFile::open(model.path))
+                                               : tensor_entries(data.tensors);
   try {
     const tasks::TaskProgram made = build_model(model, choice, sink);
     add_facts(facts_of(made), report);

@@ -12,7 +12,9 @@
 namespace tranship::cli {
 namespace {
 
-std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
 
 std::string joined(const Json& list, std::string_view between = ", ") {
   std::string out;
@@ -42,7 +44,8 @@ uint64_t num_elements(const Json& tensors) {
   return sum;
 }
 
-/// "model.layers.*.mlp.up_proj.weight", "constant_*": numbers replaced, so that layers fall into one line.
+/// "model.layers.*.mlp.up_proj.weight", "constant_*": numbers replaced, so that layers fall into
+/// one line.
 std::string pattern_of(const std::string& name) {
   constexpr std::string_view kDigits = "0123456789";
   std::string out;
@@ -69,7 +72,8 @@ std::string tensor_table(const Json& tensors) {
   std::vector<Group> groups;
   std::map<std::array<std::string, 3>, size_t> places;
   for (const Json& tensor : tensors) {
-    const std::array<std::string, 3> key = {pattern_of(tensor["name"].get<std::string>()), tensor["dtype"].get<std::string>(),
+    const std::array<std::string, 3> key = {pattern_of(tensor["name"].get<std::string>()),
+                                            tensor["dtype"].get<std::string>(),
                                             shape_text(tensor["shape"])};
     const auto [place, is_new] = places.emplace(key, groups.size());
     if (is_new) groups.push_back({key[0], key[1], key[2], 0, 0});
@@ -79,18 +83,22 @@ std::string tensor_table(const Json& tensors) {
   }
   Table table({"tensor", ">count", "dtype", "shape", ">size"});
   for (const Group& group : groups) {
-    table.add({printable(group.pattern), std::to_string(group.count), group.dtype, group.shape, format_bytes(group.bytes)});
+    table.add({printable(group.pattern), std::to_string(group.count), group.dtype, group.shape,
+               format_bytes(group.bytes)});
   }
   return table.text();
 }
 
 std::string dtype_summary(const Json& tensors) {
   std::map<std::string, uint64_t> bytes;
-  for (const Json& tensor : tensors) bytes[tensor["dtype"].get<std::string>()] += tensor["bytes"].get<uint64_t>();
+  for (const Json& tensor : tensors)
+    bytes[tensor["dtype"].get<std::string>()] += tensor["bytes"].get<uint64_t>();
   std::vector<std::pair<std::string, uint64_t>> sorted(bytes.begin(), bytes.end());
-  std::ranges::stable_sort(sorted, std::greater<>(), [](const auto& entry) { return entry.second; });
+  std::ranges::stable_sort(sorted, std::greater<>(),
+                           [](const auto& entry) { return entry.second; });
   std::string out;
-  for (const auto& [dtype, size] : sorted) out += (out.empty() ? "" : ", ") + fmt::format("{} {}", dtype, format_bytes(size));
+  for (const auto& [dtype, size] : sorted)
+    out += (out.empty() ? "" : ", ") + fmt::format("{} {}", dtype, format_bytes(size));
   return out;
 }
 
@@ -106,28 +114,38 @@ class Facts {
   Table table_{{"", ""}};
 };
 
-std::string title(const Json& report) { return printable(report["path"].get<std::string>()) + "\n\n"; }
+std::string title(const Json& report) {
+  return printable(report["path"].get<std::string>()) + "\n\n";
+}
 
 std::string describe_model(const Json& report, size_t width) {
   const Json& tensors = report["tensors"];
   Facts facts;
   const auto architecture = report["architecture"].get<std::string>();
-  facts.add("architecture", fmt::format("{} ({})", printable(architecture.empty() ? "unknown" : architecture),
-                                        printable(report["model_type"].get<std::string>())));
+  facts.add("architecture",
+            fmt::format("{} ({})", printable(architecture.empty() ? "unknown" : architecture),
+                        printable(report["model_type"].get<std::string>())));
   facts.add("tasks", joined(report["tasks"]));
-  const uint64_t parameters = report.contains("parameters") ? report["parameters"].get<uint64_t>() : num_elements(tensors);
-  facts.add("parameters", fmt::format("{} ({})", format_count(parameters), format_exact(parameters)));
-  facts.add("weights", fmt::format("{} in {} tensors: {}", format_bytes(sum_of(tensors, "bytes")), tensors.size(),
-                                   dtype_summary(tensors)));
-  if (report.value("tied_embeddings", false)) facts.add("embeddings", "tied: one weight embeds tokens and makes logits");
+  const uint64_t parameters =
+      report.contains("parameters") ? report["parameters"].get<uint64_t>() : num_elements(tensors);
+  facts.add("parameters",
+            fmt::format("{} ({})", format_count(parameters), format_exact(parameters)));
+  facts.add("weights", fmt::format("{} in {} tensors: {}", format_bytes(sum_of(tensors, "bytes")),
+                                   tensors.size(), dtype_summary(tensors)));
+  if (report.value("tied_embeddings", false))
+    facts.add("embeddings", "tied: one weight embeds tokens and makes logits");
   if (const uint64_t bytes = report.value("state_bytes_per_token", uint64_t{0}); bytes > 0) {
-    facts.add("cache", fmt::format("{} per token in {}", format_bytes(bytes), report["dtype"].get<std::string>()));
+    facts.add("cache", fmt::format("{} per token in {}", format_bytes(bytes),
+                                   report["dtype"].get<std::string>()));
   }
   for (const auto& [key, value] : report["config"].items()) facts.add(key, text_of(value));
   facts.add("files", joined(report["files"]));
   std::string out = title(report) + facts.text() + "\n" + tensor_table(tensors);
   if (report.contains("problem")) {
-    out += "\n" + wrap("Cannot be exported: " + printable(report["problem"].get<std::string>()), width, 2) + "\n";
+    out +=
+        "\n" +
+        wrap("Cannot be exported: " + printable(report["problem"].get<std::string>()), width, 2) +
+        "\n";
   }
   return out;
 }
@@ -141,16 +159,20 @@ std::string port_table(const Json& inputs, const Json& outputs) {
   for (const auto& [list, label] : {std::pair(&inputs, "input"), std::pair(&outputs, "output")}) {
     for (const Json& port : *list) {
       const std::array<std::string, 4> cells = {label, pattern_of(port["name"].get<std::string>()),
-                                                port["dtype"].get<std::string>(), shape_text(port["shape"])};
+                                                port["dtype"].get<std::string>(),
+                                                shape_text(port["shape"])};
       const auto same = std::ranges::find(groups, cells, &Group::cells);
-      if (same == groups.end()) groups.push_back({1, cells});
-      else ++same->count;
+      if (same == groups.end())
+        groups.push_back({1, cells});
+      else
+        ++same->count;
     }
   }
   Table table({"", "", "", "", ""});
   for (const Group& group : groups) {
     const auto& [label, name, dtype, shape] = group.cells;
-    table.add({label, name, dtype, shape, group.count > 1 ? "x " + std::to_string(group.count) : ""});
+    table.add(
+        {label, name, dtype, shape, group.count > 1 ? "x " + std::to_string(group.count) : ""});
   }
   return table.text(4);
 }
@@ -158,9 +180,11 @@ std::string port_table(const Json& inputs, const Json& outputs) {
 std::string operator_text(const Json& operators, size_t width) {
   std::vector<std::pair<std::string, size_t>> sorted;
   for (const auto& [op, count] : operators.items()) sorted.emplace_back(op, count.get<size_t>());
-  std::ranges::stable_sort(sorted, std::greater<>(), [](const auto& entry) { return entry.second; });
+  std::ranges::stable_sort(sorted, std::greater<>(),
+                           [](const auto& entry) { return entry.second; });
   std::string line;
-  for (const auto& [op, count] : sorted) line += (line.empty() ? "" : ", ") + fmt::format("{}({})", op, count);
+  for (const auto& [op, count] : sorted)
+    line += (line.empty() ? "" : ", ") + fmt::format("{}({})", op, count);
   return "    " + wrap(line, width > 4 ? width - 4 : width, 4) + "\n";
 }
 
@@ -171,15 +195,16 @@ std::string graph_text(const Json& graph, size_t width) {
     opsets += (opsets.empty() ? "" : ", ") + fmt::format("{} {}", domain, text_of(version));
   }
   const Json& weights = graph["weights"];
-  std::string out = fmt::format("    {} nodes, opset {}, IR version {}, by {}\n", text_of(graph["nodes"]), opsets,
-                                text_of(graph["ir_version"]), text_of(graph["producer"]));
+  std::string out =
+      fmt::format("    {} nodes, opset {}, IR version {}, by {}\n", text_of(graph["nodes"]), opsets,
+                  text_of(graph["ir_version"]), text_of(graph["producer"]));
   out += operator_text(graph["operators"], width) + port_table(graph["inputs"], graph["outputs"]);
-  out += fmt::format("    {} initializers of {} numbers, {}", weights.size(), format_exact(num_elements(weights)),
-                     format_bytes(sum_of(weights, "bytes")));
+  out += fmt::format("    {} initializers of {} numbers, {}", weights.size(),
+                     format_exact(num_elements(weights)), format_bytes(sum_of(weights, "bytes")));
   for (const Json& file : graph["data_files"]) {
     const bool present = file["present"].get<bool>();
-    out += fmt::format("{} {}{}", &file == &graph["data_files"].front() ? "; data in" : ",", text_of(file["name"]),
-                       present ? "" : " (which is not there)");
+    out += fmt::format("{} {}{}", &file == &graph["data_files"].front() ? "; data in" : ",",
+                       text_of(file["name"]), present ? "" : " (which is not there)");
   }
   return out + "\n";
 }
@@ -187,12 +212,14 @@ std::string graph_text(const Json& graph, size_t width) {
 std::string describe_artifact(const Json& report, size_t width) {
   std::string out = title(report);
   for (const Json& component : report["components"]) {
-    out += fmt::format("  {}: {} in {}, {}\n", printable(text_of(component["name"])), printable(text_of(component["architecture"])),
+    out += fmt::format("  {}: {} in {}, {}\n", printable(text_of(component["name"])),
+                       printable(text_of(component["architecture"])),
                        text_of(report["export_format"]), text_of(component["dtype"]));
     if (component.contains("nodes")) out += graph_text(component, width) + "\n";
   }
   Table files({"file", ">size"});
-  for (const Json& file : report["files"]) files.add({text_of(file["name"]), format_bytes(file["bytes"].get<uint64_t>())});
+  for (const Json& file : report["files"])
+    files.add({text_of(file["name"]), format_bytes(file["bytes"].get<uint64_t>())});
   files.add({"total", format_bytes(sum_of(report["files"], "bytes"))});
   return out + files.text();
 }
@@ -201,9 +228,10 @@ std::string describe_safetensors(const Json& report) {
   const Json& tensors = report["tensors"];
   Facts facts;
   facts.add("parameters", format_exact(num_elements(tensors)));
-  facts.add("weights", fmt::format("{} in {} tensors: {}", format_bytes(sum_of(tensors, "bytes")), tensors.size(),
-                                   dtype_summary(tensors)));
-  for (const auto& [key, value] : report["metadata"].items()) facts.add(printable(key), printable(text_of(value)));
+  facts.add("weights", fmt::format("{} in {} tensors: {}", format_bytes(sum_of(tensors, "bytes")),
+                                   tensors.size(), dtype_summary(tensors)));
+  for (const auto& [key, value] : report["metadata"].items())
+    facts.add(printable(key), printable(text_of(value)));
   return title(report) + facts.text() + "\n" + tensor_table(tensors);
 }
 
@@ -213,7 +241,8 @@ std::string describe(const Json& report, size_t width) {
   const auto kind = report["kind"].get<std::string>();
   if (kind == "artifact") return describe_artifact(report, width);
   if (kind == "safetensors") return describe_safetensors(report);
-  if (kind == "onnx") return title(report) + graph_text(report, width) + "\n" + tensor_table(report["weights"]);
+  if (kind == "onnx")
+    return title(report) + graph_text(report, width) + "\n" + tensor_table(report["weights"]);
   return describe_model(report, width);
 }
 

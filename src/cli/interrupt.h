@@ -11,8 +11,8 @@ class Interrupted : public std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-/// While it lives, a first Ctrl-C (SIGINT) or SIGTERM is only noted; a second one ends the program at once.
-/// One at a time.
+/// While it lives, a first Ctrl-C (SIGINT) or SIGTERM is only noted; a second one ends the program
+/// at once. One at a time.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -24,7 +24,8 @@ class InterruptGuard {
 /// Errors: Interrupted if a signal was noted.
 void check_interrupt();
 
-/// Ends the program as the signal that was noted would have: the caller sees that it was interrupted.
+/// Ends the program as the signal that was noted would have: the caller sees that it was
+/// interrupted.
 [[noreturn]] void end_by_signal();
 
 }  // namespace tranship::cli

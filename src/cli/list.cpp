@@ -43,8 +43,8 @@ std::string table(const Json& list) {
   std::string last;
   for (const Json& entry : list) {
     const auto family = entry["model_type"].get<std::string>();
-    table.add({family.compare(last) == 0 ? "" : family, entry["architecture"].get<std::string>(), words(entry["tasks"]),
-               words(entry["formats"])});
+    table.add({family.compare(last) == 0 ? "" : family, entry["architecture"].get<std::string>(),
+               words(entry["tasks"]), words(entry["formats"])});
     last = family;
   }
   return table.text();
@@ -57,7 +57,8 @@ Command add_list(CLI::App& root, Console& console) {
       root, console,
       {.name = "list",
        .summary = "Lists architectures, their tasks, and the formats they can be exported to.",
-       .text = "`forward` is what model(**inputs) computes; `generation` is a prefill and a decode graph with a cache "
+       .text = "`forward` is what model(**inputs) computes; `generation` is a prefill and a decode "
+               "graph with a cache "
                "between them, as generate() uses them.",
        .examples = "  tranship list\n  tranship list --json"});
   const auto json = std::make_shared<bool>(false);

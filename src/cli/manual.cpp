@@ -19,7 +19,8 @@ std::string left_cell(const OptionEntry& entry) {
   return out + (entry.value_name.empty() ? "" : " " + entry.value_name);
 }
 
-void add_entry(std::string& out, const std::string& left, const std::string& description, size_t width) {
+void add_entry(std::string& out, const std::string& left, const std::string& description,
+               size_t width) {
   const size_t column = kLeftColumn + 4;
   std::string line = "  " + left;
   if (display_width(line) + 2 > column) {
@@ -45,7 +46,8 @@ std::vector<OptionEntry> entries(const CLI::App& app) {
     for (const std::string& name : option->get_snames()) entry.names.push_back("-" + name);
     for (const std::string& name : option->get_lnames()) entry.names.push_back("--" + name);
     const bool is_flag = option->get_items_expected_max() == 0;
-    if (!is_flag) entry.value_name = entry.names.empty() ? option->get_name(true) : option->get_type_name();
+    if (!is_flag)
+      entry.value_name = entry.names.empty() ? option->get_name(true) : option->get_type_name();
     entry.description = option->get_description();
     entry.group = option->get_group();
     entry.required = option->get_required();
@@ -54,7 +56,9 @@ std::vector<OptionEntry> entries(const CLI::App& app) {
   }
   // --help and --quiet, which were added first, come last.
   std::ranges::stable_partition(out, [](const OptionEntry& e) {
-    return std::ranges::none_of(e.names, [](const std::string& n) { return n == "--help" || n == "--quiet" || n == "--version"; });
+    return std::ranges::none_of(e.names, [](const std::string& n) {
+      return n == "--help" || n == "--quiet" || n == "--version";
+    });
   });
   return out;
 }
@@ -72,7 +76,8 @@ std::string usage_line(const CLI::App& app) {
   if (app.get_parent() == nullptr) return "Usage: tranship COMMAND [OPTIONS]";
   std::string out = "Usage: tranship " + app.get_name();
   for (const OptionEntry& entry : entries(app)) {
-    if (entry.required && !entry.names.empty()) out += " " + entry.names.front() + " " + entry.value_name;
+    if (entry.required && !entry.names.empty())
+      out += " " + entry.names.front() + " " + entry.value_name;
   }
   out += " [OPTIONS]";
   for (const OptionEntry& entry : entries(app)) {
@@ -84,12 +89,14 @@ std::string usage_line(const CLI::App& app) {
 }
 
 std::string manual(const CLI::App& app, size_t width) {
-  std::string out = "tranship" + (app.get_parent() == nullptr ? "" : " " + app.get_name()) + ": " + summary(app) + "\n\n";
+  std::string out = "tranship" + (app.get_parent() == nullptr ? "" : " " + app.get_name()) + ": " +
+                    summary(app) + "\n\n";
   out += usage_line(app) + "\n";
   if (const std::string text = body(app); !text.empty()) out += "\n" + wrap(text, width) + "\n";
   if (app.get_parent() == nullptr) {
     out += "\nCommands:\n";
-    for (const CLI::App* command : subcommands(app)) add_entry(out, command->get_name(), summary(*command), width);
+    for (const CLI::App* command : subcommands(app))
+      add_entry(out, command->get_name(), summary(*command), width);
   }
   std::vector<std::string> groups;
   const std::vector<OptionEntry> all = entries(app);
@@ -97,14 +104,17 @@ std::string manual(const CLI::App& app, size_t width) {
     const std::string group = entry.names.empty() ? "Arguments" : entry.group;
     if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
   }
-  std::ranges::stable_partition(groups, [](const std::string& group) { return group == "Arguments"; });
+  std::ranges::stable_partition(groups,
+                                [](const std::string& group) { return group == "Arguments"; });
   for (const std::string& group : groups) {
     out += "\n" + group + ":\n";
     for (const OptionEntry& entry : all) {
-      if (group == (entry.names.empty() ? "Arguments" : entry.group)) add_entry(out, left_cell(entry), entry.description, width);
+      if (group == (entry.names.empty() ? "Arguments" : entry.group))
+        add_entry(out, left_cell(entry), entry.description, width);
     }
   }
-  if (const std::string examples = app.get_footer(); !examples.empty()) out += "\nExamples:\n" + examples + "\n";
+  if (const std::string examples = app.get_footer(); !examples.empty())
+    out += "\nExamples:\n" + examples + "\n";
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 
 namespace tranship::cli {
@@ -28,9 +29,11 @@ bool has_tied_embeddings(const ir::Graph& graph) {
     const bool embeds = node.kind() == ir::OpKind::kEmbedding;
     if (!embeds && node.kind() != ir::OpKind::kLinear) continue;
     const ir::Op& weight = *graph.producer(node.inputs[embeds ? 0 : 1]).op;
-    if (weight.kind == ir::OpKind::kParam) (embeds ? embedded : multiplied).insert(ir::as<ir::Param>(weight).name);
+    if (weight.kind == ir::OpKind::kParam)
+      (embeds ? embedded : multiplied).insert(ir::as<ir::Param>(weight).name);
   }
-  return std::ranges::any_of(embedded, [&](const std::string& name) { return multiplied.contains(name); });
+  return std::ranges::any_of(embedded,
+                             [&](const std::string& name) { return multiplied.contains(name); });
 }
 
 }  // namespace
@@ -41,17 +44,24 @@ ModelFacts facts_of(const tasks::TaskProgram& made) {
     facts.num_parameters += static_cast<uint64_t>(source->num_elements());
   }
   const ir::Component& last = made.program.components.back();
-  for (const ir::State& state : last.states) facts.state_bytes_per_token += bytes_per_token(*last.graph, state);
+  for (const ir::State& state : last.states)
+    facts.state_bytes_per_token += bytes_per_token(*last.graph, state);
   facts.tied_embeddings = has_tied_embeddings(*last.graph);
   return facts;
+}
+
+Checkpoint open_config(const std::filesystem::path& path) {
+  auto data = std::make_shared<CheckpointData>();
+  data->config = Config::parse(path.string(), read_text(path));
+  return Checkpoint(std::move(data));
 }
 
 std::string default_task(const Config& config, const std::string& architecture) {
   return tasks::select(config, architecture).architecture->generates ? "generation" : "forward";
 }
 
-tasks::TaskProgram build_task(const std::string& task, const CheckpointData& checkpoint, const tasks::TaskOptions& options,
-                              const Sink& sink) {
+tasks::TaskProgram build_task(const std::string& task, const CheckpointData& checkpoint,
+                              const tasks::TaskOptions& options, const Sink& sink) {
   if (task == "generation") return tasks::generation(checkpoint, options, sink);
   check(task == "forward", "the command line lets only known tasks pass");
   return tasks::forward(checkpoint, options, sink);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "tasks/task.h"
@@ -15,12 +16,16 @@ struct ModelFacts {
 };
 ModelFacts facts_of(const tasks::TaskProgram& made);
 
-/// The task that is meant where none is named: "generation" for a class that generates, else "forward".
-/// Errors: those of tasks::select.
+/// A checkpoint without files, as Checkpoint::synthetic makes it; messages name the file.
+/// Errors: io; corrupt if it is not a JSON object.
+Checkpoint open_config(const std::filesystem::path& path);
+
+/// The task that is meant where none is named: "generation" for a class that generates, else
+/// "forward". Errors: those of tasks::select.
 std::string default_task(const Config& config, const std::string& architecture);
 
 /// Builds the graphs of "forward" or "generation".
-tasks::TaskProgram build_task(const std::string& task, const CheckpointData& checkpoint, const tasks::TaskOptions& options,
-                              const Sink& sink);
+tasks::TaskProgram build_task(const std::string& task, const CheckpointData& checkpoint,
+                              const tasks::TaskOptions& options, const Sink& sink);
 
 }  // namespace tranship::cli

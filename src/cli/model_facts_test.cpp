@@ -23,8 +23,10 @@ constexpr uint64_t kEmbedding = 96 * 32;
 constexpr uint64_t kLayer = 2 * 32 * 32 + 2 * 16 * 32 + 3 * 48 * 32 + 2 * 32;
 
 TEST(ModelFacts, parameters_are_counted_once_over_all_components) {
-  EXPECT_EQ(facts_of_config("generation", tiny("llama")).num_parameters, 2 * kEmbedding + 2 * kLayer + 32);
-  EXPECT_EQ(facts_of_config("forward", tiny("llama")).num_parameters, 2 * kEmbedding + 2 * kLayer + 32);
+  EXPECT_EQ(facts_of_config("generation", tiny("llama")).num_parameters,
+            2 * kEmbedding + 2 * kLayer + 32);
+  EXPECT_EQ(facts_of_config("forward", tiny("llama")).num_parameters,
+            2 * kEmbedding + 2 * kLayer + 32);
 }
 
 TEST(ModelFacts, tied_embeddings_are_one_weight) {
@@ -36,15 +38,18 @@ TEST(ModelFacts, tied_embeddings_are_one_weight) {
 }
 
 TEST(ModelFacts, a_cache_grows_by_keys_and_values_of_each_layer) {
-  EXPECT_EQ(facts_of_config("generation", tiny("llama")).state_bytes_per_token, 2U * 2 * 2 * 8 * sizeof(float));
-  EXPECT_EQ(facts_of_config("forward", tiny("bert")).state_bytes_per_token, 0U) << "an encoder has none";
+  EXPECT_EQ(facts_of_config("generation", tiny("llama")).state_bytes_per_token,
+            2U * 2 * 2 * 8 * sizeof(float));
+  EXPECT_EQ(facts_of_config("forward", tiny("bert")).state_bytes_per_token, 0U)
+      << "an encoder has none";
 }
 
 TEST(ModelFacts, the_default_task_is_what_the_class_is_for) {
   EXPECT_EQ(default_task(tiny("llama"), ""), "generation");
   EXPECT_EQ(default_task(tiny("llama"), "LlamaModel"), "forward");
   EXPECT_EQ(default_task(tiny("bert"), ""), "forward");
-  EXPECT_EQ(error_of([] { default_task(tiny("llama"), "NoSuchModel"); }).kind(), ErrorKind::kUnsupported);
+  EXPECT_EQ(error_of([] { default_task(tiny("llama"), "NoSuchModel"); }).kind(),
+            ErrorKind::kUnsupported);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace tranship::cli {
 namespace {
 
-constexpr int64_t kShown = 3;              // at each end of a long axis
+constexpr int64_t kShown = 3;                 // at each end of a long axis
 constexpr int64_t kLongest = 2 * kShown + 1;  // longer axes are cut
 
 std::string element(const Tensor& tensor, int64_t i) {
@@ -18,7 +18,8 @@ std::string element(const Tensor& tensor, int64_t i) {
 }
 
 /// The elements below `axis` that begin at `first`.
-std::string elements(const Tensor& tensor, size_t axis, int64_t first, int64_t stride, size_t indent) {
+std::string elements(const Tensor& tensor, size_t axis, int64_t first, int64_t stride,
+                     size_t indent) {
   const std::vector<int64_t>& shape = tensor.shape();
   if (axis == shape.size()) return element(tensor, first);
   const bool is_row = axis + 1 == shape.size();
@@ -42,7 +43,8 @@ std::string elements(const Tensor& tensor, size_t axis, int64_t first, int64_t s
 
 std::string describe_tensor(std::string_view name, const Tensor& tensor) {
   std::string shape;
-  for (const int64_t size : tensor.shape()) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
+  for (const int64_t size : tensor.shape())
+    shape += (shape.empty() ? "" : ", ") + std::to_string(size);
   return fmt::format("{} {}[{}]\n  {}\n", printable(name), tranship::name(tensor.dtype()), shape,
                      elements(tensor, 0, 0, tensor.num_elements(), 2));
 }

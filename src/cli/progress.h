@@ -9,9 +9,10 @@
 
 namespace tranship::cli {
 
-/// "writing model.onnx.data  [=====>     ]  312 MiB of 513 MiB  1.20 GiB/s  1.3 s left", at most `width` columns:
-/// the bar goes first, then what is being done is cut.
-std::string progress_line(std::string_view what, uint64_t done_bytes, uint64_t total_bytes, double seconds, size_t width);
+/// "writing model.onnx.data  [=====>     ]  312 MiB of 513 MiB  1.20 GiB/s  1.3 s left", at most
+/// `width` columns: the bar goes first, then what is being done is cut.
+std::string progress_line(std::string_view what, uint64_t done_bytes, uint64_t total_bytes,
+                          double seconds, size_t width);
 
 /// Draws that line on standard error, over the one before. May be called from several threads.
 class ProgressBar {

@@ -7,7 +7,8 @@
 namespace tranship::cli {
 namespace {
 
-const std::vector<std::string> kCommands = {"export", "run", "generate", "inspect", "list", "completion"};
+const std::vector<std::string> kCommands = {"export",  "run",  "generate",
+                                            "inspect", "list", "completion"};
 
 TEST(Suggest, distance_counts_letters_added_removed_changed_and_swapped) {
   EXPECT_EQ(edit_distance("export", "export"), 0U);
@@ -25,7 +26,9 @@ TEST(Suggest, a_mistyped_word_finds_its_neighbour) {
   EXPECT_EQ(nearest("--dtyp", std::vector<std::string>{"--task", "--dtype"}), "--dtype");
 }
 
-TEST(Suggest, a_word_that_is_begun_finds_its_end) { EXPECT_EQ(nearest("gen", kCommands), "generate"); }
+TEST(Suggest, a_word_that_is_begun_finds_its_end) {
+  EXPECT_EQ(nearest("gen", kCommands), "generate");
+}
 
 TEST(Suggest, a_word_that_is_far_from_all_finds_none) {
   EXPECT_EQ(nearest("quantize", kCommands), std::nullopt);

@@ -14,18 +14,31 @@ using exporters::Manifest;
 
 namespace {
 
-const Manifest::Component& manifest_component(const Artifact& artifact, std::string_view name) {
-  const auto& components = artifact.manifest.components;
-  return *std::ranges::find(components, name, &Manifest::Component::name);
+std::vector<std::string> names_of(const Artifact& artifact) {
+  std::vector<std::string> names;
+  names.reserve(artifact.components.size());
+  for (const auto& [name, component] : artifact.components) names.push_back(name);
+  return names;
+}
+
+[[noreturn]] void fail_unknown(const Artifact& artifact, std::string_view name) {
+  fail(ErrorKind::kInvalidArgument, "[export] there is no component '{}', only {}", name,
+       listed(names_of(artifact)));
+}
+
+/// Errors: invalid_argument for an unknown component.
+const std::string& file_of(const Artifact& artifact, std::string_view name) {
+  for (const Manifest::Component& component : artifact.manifest.components) {
+    if (component.name == name) return component.file;
+  }
+  fail_unknown(artifact, name);
 }
 
 /// Errors: invalid_argument if there are several.
 const std::pair<std::string, ExportedComponent>& only_component(const Artifact& artifact) {
   if (artifact.components.size() == 1) return artifact.components.front();
-  std::vector<std::string> names;
-  for (const auto& [name, component] : artifact.components) names.push_back(name);
   fail(ErrorKind::kInvalidArgument, "[run] this export has several components, {}: say which",
-       listed(names));
+       listed(names_of(artifact)));
 }
 
 }  // namespace
@@ -79,8 +92,8 @@ const onnx::Session& ExportedModel::Impl::session(std::string_view component,
                                                   const Sink& sink) const {
   const std::lock_guard lock(mutex);
   if (const auto open = sessions.find(component); open != sessions.end()) return open->second;
-  const std::filesystem::path file =
-      program_directory(sink) / manifest_component(*artifact, component).file;
+  const std::string& name = file_of(*artifact, component);
+  const std::filesystem::path file = program_directory(sink) / name;
   const CallSinks::Call call(*sinks, sink);
   const Sink relay = {
       .warning = [relayed = sinks](std::string_view message) { relayed->warn(message); },
@@ -100,13 +113,10 @@ const std::vector<std::pair<std::string, ExportedComponent>>& ExportedModel::com
 }
 
 const ExportedComponent& ExportedModel::component(std::string_view name) const {
-  std::vector<std::string> known;
   for (const auto& [component_name, component] : components()) {
     if (component_name == name) return component;
-    known.push_back(component_name);
   }
-  fail(ErrorKind::kInvalidArgument, "[export] there is no component '{}', only {}", name,
-       listed(known));
+  fail_unknown(*impl_->artifact, name);
 }
 
 const ExportedProgram& ExportedModel::program() const {

@@ -1,3 +1,5 @@
+#include "exporters/exported_model.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -269,6 +271,7 @@ TEST(ExportedModel, several_components_have_no_single_program) {
   EXPECT_THAT(error_of([&] { model({}); }).what(), HasSubstr("several components"));
   EXPECT_THAT(error_of([&] { model.component("encode"); }).what(),
               HasSubstr("no component 'encode', only 'prefill', 'decode'"));
+  EXPECT_THAT(error_of([&] { model.impl().session("encode"); }).what(), HasSubstr("'encode'"));
   EXPECT_EQ(exported().program().outputs().front().name, "logits");
 }
 

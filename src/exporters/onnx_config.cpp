@@ -16,6 +16,10 @@ namespace {
   fail(ErrorKind::kInvalidArgument, "[config] {} is {}, expected {}", key, value.dump(), expected);
 }
 
+std::string child(const std::string& key, const std::string& name) {
+  return fmt::format("{}.{}", key, name);
+}
+
 bool read_flag(const std::string& key, const Json& value) {
   if (!value.is_boolean()) fail_type(key, value, "true or false");
   return value.get<bool>();
@@ -85,7 +89,7 @@ DynamicDim read_dim(const std::string& key, const Json& value, std::string name)
   DynamicDim dim{std::move(name)};
   require_object(key, value);
   for (const auto& [field, item] : value.items()) {
-    const std::string path = key + "." + field;
+    const std::string path = child(key, field);
     if (field == "name") {
       dim.name = read_name(path, item);
     } else if (field == "min") {
@@ -115,12 +119,12 @@ std::map<std::string, std::map<int64_t, DynamicDim>> read_dynamic_shapes(const s
   require_object(key, value);
   std::map<std::string, std::map<int64_t, DynamicDim>> shapes;
   for (const auto& [input, axes] : value.items()) {
-    const std::string path = key + "." + input;
+    const std::string path = child(key, input);
     if (axes.is_null()) continue;  // as in Python: all axes as in the samples
     require_object(path, axes);
     for (const auto& [axis, dim] : axes.items()) {
       if (!dim.is_null())
-        shapes[input].emplace(read_axis(path, axis), read_dim(path + "." + axis, dim, ""));
+        shapes[input].emplace(read_axis(path, axis), read_dim(child(path, axis), dim, ""));
     }
   }
   return shapes;
@@ -130,7 +134,7 @@ std::map<std::string, DynamicDim> read_dims(const std::string& key, const Json& 
   require_object(key, value);
   std::map<std::string, DynamicDim> dims;
   for (const auto& [name, dim] : value.items())
-    dims.emplace(name, read_dim(key + "." + name, dim, name));
+    dims.emplace(name, read_dim(child(key, name), dim, name));
   return dims;
 }
 
@@ -138,7 +142,7 @@ std::map<std::string, int64_t> read_sizes(const std::string& key, const Json& va
   require_object(key, value);
   std::map<std::string, int64_t> sizes;
   for (const auto& [name, size] : value.items())
-    sizes.emplace(name, read_integer(key + "." + name, size));
+    sizes.emplace(name, read_integer(child(key, name), size));
   return sizes;
 }
 

@@ -10,7 +10,6 @@
 namespace tranship {
 
 using exporters::Artifact;
-using exporters::Manifest;
 using exporters::ShapePlan;
 
 namespace {

@@ -98,10 +98,11 @@ class Planner {
     for (const std::string& full : {name, "input." + name}) {
       if (const auto it = inputs_.find(full); it != inputs_.end()) return it->second;
     }
-    std::vector<std::string> known;
-    for (const auto& [input, ops] : inputs_) known.push_back(input);
+    std::set<std::string> known;
+    for (const auto& [input, ops] : inputs_) known.insert(input);
     fail(ErrorKind::kInvalidArgument,
-         "[export] dynamic_shapes: the graphs have no input '{}', only {}", name, listed(known));
+         "[export] dynamic_shapes: the graphs have no input '{}', only {}", name,
+         listed(to_list(known)));
   }
 
   /// One axis of dynamic_shapes. A size that follows from others ("past + 1") is open when they

@@ -95,6 +95,7 @@ std::vector<ArtifactFile> list(const SmallFiles& files) {
     if (error) fail(ErrorKind::kIo, "[save] '{}': {}", path.string(), error.message());
   }
   std::vector<ArtifactFile> out;
+  out.reserve(sizes.size());
   for (const auto& [name, size] : sizes) out.push_back({name, size});
   return out;
 }

@@ -24,9 +24,9 @@ struct LoopOptions {
 };
 
 /// Continues the prompts, none of them empty. A row that has ended is fed padding until all have.
-/// An EOS token is told to `watch` too, but is itself the reason then. load_seconds of the stats is
-/// left at 0. Errors: corrupt if logits are not numbers; those of the model. Source:
-/// generation/utils.py _sample (5.23).
+/// An EOS token is told to `watch` too, but is itself the reason then. Leaves load_seconds at 0.
+/// Errors: corrupt if logits are not numbers; those of the model.
+/// Source: generation/utils.py _sample (5.23).
 GenerationResult decode_loop(CausalModel& model, std::span<const std::vector<int64_t>> prompts,
                              const LoopOptions& options);
 

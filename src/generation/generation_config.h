@@ -19,9 +19,9 @@ struct Limits {
 };
 
 /// The limits for prompts of `prompt_length` tokens, padding included. `max_positions`: how many
-/// the model has, if it says so. Warns of a minimum over the maximum. Errors: invalid_argument if
-/// nothing may be generated. Source: generation/utils.py _prepare_generated_length and
-/// _validate_generated_length (5.23).
+/// the model has, if it says so. Warns of a minimum over the maximum.
+/// Errors: invalid_argument if nothing may be generated.
+/// Source: generation/utils.py _prepare_generated_length, _validate_generated_length (5.23).
 Limits limits_of(const GenerationConfig& config, int64_t prompt_length,
                  std::optional<int64_t> max_positions, const Sink& sink);
 

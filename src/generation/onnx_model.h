@@ -11,11 +11,10 @@
 namespace tranship::generation {
 
 /// Loads prefill.onnx and decode.onnx from a directory. The cache stays where the runtime has it:
-/// what a step gives
-/// ("output.X", "X" of prefill) goes into the next one ("input.X") as it is. Inputs besides the
-/// cache: input_ids, and attention_mask and position_ids where the graphs take them. Errors: those
-/// of onnx::Session::open; unsupported for other inputs, a static cache among them; corrupt if a
-/// part of the cache goes in and does not come out.
+/// what a step gives ("output.X", "X" of prefill) goes into the next one ("input.X") as it is.
+/// Inputs besides the cache: input_ids, and attention_mask and position_ids where there are any.
+/// Errors: those of onnx::Session::open; unsupported for other inputs, a static cache among them,
+/// or no logits; corrupt if a part of the cache goes in and does not come out.
 std::unique_ptr<CausalModel> open_onnx_model(const std::filesystem::path& directory,
                                              const RunOptions& options, const Sink& sink);
 

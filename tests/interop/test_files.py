@@ -66,7 +66,8 @@ def count_nodes(model):
     return len(model.graph.node) + sum(len(function.node) for function in model.functions)
 
 
-@pytest.mark.parametrize("name", FORWARD)
+# The reference exporter cannot trace dynamic rope: its length is read from the data.
+@pytest.mark.parametrize("name", [name for name in FORWARD if name != "llama_dynamic"])
 def test_the_graph_is_no_larger_than_the_reference_exporters(name, export, tmp_path):
     case = CASES[name]
     inputs = reference.as_tensors(case.runs[1].inputs)

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "onnx-ml.pb.h"
 
 namespace tranship::onnx {
 

@@ -1,5 +1,5 @@
 // Adds nodes and initializers to one ONNX graph, each once: what is asked for twice is made once.
-// Internal to formats/onnx; includes the generated protobuf classes.
+// Internal to formats/onnx.
 #pragma once
 
 #include <map>
@@ -8,8 +8,12 @@
 #include <vector>
 
 #include "ir/dim.h"
-#include "onnx-ml.pb.h"
 #include "tranship/tensor.h"
+
+namespace onnx {  // the generated classes
+class GraphProto;
+class NodeProto;
+}  // namespace onnx
 
 namespace tranship::onnx {
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "formats/onnx/emitter.h"
 #include "formats/onnx/lower.h"
+#include "onnx-ml.pb.h"
 #include "passes/passes.h"
 #include "tranship/version.h"
 
