@@ -25,9 +25,7 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/libtranship.mri CONTENT "${script}")
 add_custom_command(
   OUTPUT ${CMAKE_BINARY_DIR}/libtranship.a
   COMMAND ${CMAKE_COMMAND} -E rm -f ${CMAKE_BINARY_DIR}/libtranship.a
-  # ar's plugins complain about the bitcode in Rust's standard library; what matters is ar's own verdict.
-  COMMAND sh -c "'${CMAKE_AR}' -M < libtranship.mri 2> libtranship.log || { cat libtranship.log; false$<SEMICOLON> }"
-  WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+  COMMAND ${CMAKE_SOURCE_DIR}/cmake/join_archives.sh ${CMAKE_AR} ${CMAKE_BINARY_DIR}/libtranship.mri
   DEPENDS ${archives} ${CMAKE_BINARY_DIR}/libtranship.mri
   COMMENT "Joining the folders' libraries to libtranship.a")
 add_custom_target(tranship_archive ALL DEPENDS ${CMAKE_BINARY_DIR}/libtranship.a)

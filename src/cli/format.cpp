@@ -137,7 +137,7 @@ std::string wrap(std::string_view text, size_t width, size_t indent) {
     out += wrap_line(text.substr(0, end), width, indent);
     if (end == text.npos) return out;
     text.remove_prefix(end + 1);
-    out += "\n";
+    out += '\n';
     if (!text.empty() && text.front() != '\n') out += std::string(indent, ' ');
   }
 }

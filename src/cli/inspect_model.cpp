@@ -9,6 +9,7 @@
 #include "cli/inspect.h"
 #include "cli/model_facts.h"
 #include "exporters/graph_inputs.h"
+#include "models/families.h"
 
 namespace tranship::cli {
 namespace {
@@ -72,20 +73,20 @@ Json companions_of(const CheckpointData& data) {
 }
 
 void add_architecture(const Config& config, const ModelChoice& choice, Json& report) {
-  report["model_type"] = config.text("model_type", "");
+  const std::string model_type = config.text("model_type", "");
+  const models::Family* family = models::find_family(model_type);
   const std::vector<std::string> named = config.texts("architectures");
-  report["architecture"] = !choice.architecture.empty() ? choice.architecture
-                           : named.empty()              ? ""
-                                                        : named.front();
+  std::string architecture = choice.architecture;
+  if (architecture.empty() && !named.empty()) architecture = named.front();
+  if (architecture.empty() && family != nullptr) architecture = family->architectures.front().name;
+  report["model_type"] = model_type;
+  report["architecture"] = architecture;
   report["tasks"] = Json::array();
-  try {
-    const tasks::Selected selected = tasks::select(config, choice.architecture);
-    report["architecture"] = std::string(selected.architecture->name);
-    report["tasks"].push_back("forward");
-    if (selected.architecture->generates) report["tasks"].push_back("generation");
-  } catch (const Error&) {
-    // No definition: building the graphs says so, and why.
-  }
+  const nn::Architecture* known =
+      family == nullptr ? nullptr : models::find_architecture(*family, architecture);
+  if (known == nullptr) return;  // building the graphs says why
+  report["tasks"].push_back("forward");
+  if (known->generates) report["tasks"].push_back("generation");
 }
 
 void add_facts(const ModelFacts& facts, Json& report) {

@@ -30,7 +30,7 @@ TEST(Progress, nothing_done_has_no_rate) {
 TEST(Progress, the_bar_is_shorter_in_a_terminal_of_80_columns) {
   const std::string line =
       progress_line("writing prefill.onnx.data", 256 * kMiB, 512 * kMiB, 1, 80);
-  EXPECT_NE(line.find("[===>  ]"), line.npos) << line;
+  EXPECT_NE(line.find("[===>   ]"), line.npos) << line;
 }
 
 TEST(Progress, a_line_is_never_wider_than_the_terminal) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/atomic_file.h"
@@ -31,6 +32,24 @@ TEST(ModelSummary, says_what_a_model_takes_and_gives) {
   EXPECT_GT(summary.num_nodes, summary.operators.at("MatMul"));
   EXPECT_GT(summary.num_weights, 5U);
   EXPECT_THAT(summary.data_files, ElementsAre("model.onnx.data"));
+}
+
+TEST(ModelSummary, names_each_weight_with_its_dtype_size_and_place) {
+  const std::filesystem::path path = kCases / "python_export/llama/model.onnx";
+  const ModelSummary summary = read_summary(path);
+  ASSERT_EQ(summary.weights.size(), summary.num_weights);
+  const auto embedding =
+      std::ranges::find(summary.weights, std::vector<int64_t>{96, 32}, &WeightInfo::shape);
+  ASSERT_NE(embedding, summary.weights.end());
+  EXPECT_EQ(embedding->dtype, "f32");
+  EXPECT_EQ(embedding->size_bytes, 96U * 32 * 4);
+  EXPECT_EQ(embedding->data_file, "model.onnx.data");
+  uint64_t external_bytes = 0;
+  for (const WeightInfo& weight : summary.weights) {
+    EXPECT_GT(weight.size_bytes, 0U) << weight.name;
+    if (!weight.data_file.empty()) external_bytes += weight.size_bytes;
+  }
+  EXPECT_LE(external_bytes, std::filesystem::file_size(path.string() + ".data"));
 }
 
 TEST(ModelSummary, cut_off_files_are_corrupt_or_have_less) {
