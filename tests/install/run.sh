@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$1" --prefix "$work/prefix" >"$work/install.log"
 cmake -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/configure.log"
-cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
+cmake --build "$work/build" >"$work/build.log" 2>&1 || { tail -n 40 "$work/build.log"; exit 1; }
 mkdir "$work/bert"
 "$work/build/example" "$work/bert"
 "$work/prefix/bin/tranship" --version
