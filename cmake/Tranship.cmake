@@ -13,8 +13,8 @@ if(TRANSHIP_SANITIZE)
 endif()
 
 find_program(CCACHE ccache)
-if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+if(CCACHE) # paths below the source folder do not count: another clone finds what this one compiled
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 
 # tranship_library(FOLDER DEPENDS target... [TEST_DEPENDS target...]): src/FOLDER/*.cpp as the target of that name ("/"

@@ -20,7 +20,7 @@ namespace tranship::onnx {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr int64_t kBlockElements = 1 << 20;
+constexpr int64_t kBlockElements = 1 << 15;  // 128 KB of f32 stay in a core's cache on their way to the file
 constexpr uint64_t kProtobufLimit = (uint64_t{1} << 31) - 1;
 
 /// A weight's place in the data file.
