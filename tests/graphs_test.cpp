@@ -1,6 +1,6 @@
-// The graphs themselves: small ones as text in tests/golden/graphs, so that a change shows as a diff; large ones by the
-// time it takes to build them, without weights.
-// To renew the files: TRANSHIP_UPDATE=1 build/dev/tests/graphs_test
+// The graphs themselves: small ones as text in tests/golden/graphs, so that a change shows as a
+// diff; large ones by the time it takes to build them, without weights. To renew the files:
+// TRANSHIP_UPDATE=1 build/dev/tests/graphs_test
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -28,9 +28,11 @@ TEST_P(TinyGraphs, AreAsCommitted) {
   const Checkpoint checkpoint = Checkpoint::synthetic(family.tiny_config);
   const tasks::TaskProgram built = tasks::forward(checkpoint.data(), {});
   const std::string text = ir::print(*built.program.components[0].graph);
-  const std::filesystem::path file = std::filesystem::path(TRANSHIP_SOURCE_DIR) / "tests/golden/graphs" / (GetParam() + ".ir");
+  const std::filesystem::path file =
+      std::filesystem::path(TRANSHIP_SOURCE_DIR) / "tests/golden/graphs" / (GetParam() + ".ir");
   if (std::getenv("TRANSHIP_UPDATE") != nullptr) write_text(file, text);
-  EXPECT_EQ(text, read_text(file)) << "if the change is meant: TRANSHIP_UPDATE=1 build/dev/tests/graphs_test";
+  EXPECT_EQ(text, read_text(file))
+      << "if the change is meant: TRANSHIP_UPDATE=1 build/dev/tests/graphs_test";
 }
 
 TEST_P(TinyGraphs, BuildForEveryArchitectureAndTaskAndVerify) {
@@ -50,7 +52,8 @@ TEST_P(TinyGraphs, BuildForEveryArchitectureAndTaskAndVerify) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, TinyGraphs, ::testing::ValuesIn(model_types()), [](const auto& family) { return family.param; });
+INSTANTIATE_TEST_SUITE_P(Families, TinyGraphs, ::testing::ValuesIn(model_types()),
+                         [](const auto& family) { return family.param; });
 
 double seconds_to_build(const char* config_json) {
   const Checkpoint checkpoint = Checkpoint::synthetic(config_json);
@@ -61,20 +64,25 @@ double seconds_to_build(const char* config_json) {
   return elapsed.count();
 }
 
-// Sanitizers cost some ten times; the issue's limits (50 ms, 1 s) are for the release build, where bench/ measures them.
+// Sanitizers cost some ten times; the issue's limits (50 ms, 1 s) are for the release build, where
+// bench/ measures them.
 TEST(LargeGraphs, ASmallModelBuildsAtOnce) {
-  EXPECT_LT(seconds_to_build(R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 1024, "intermediate_size": 3072,
+  EXPECT_LT(
+      seconds_to_build(
+          R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 1024, "intermediate_size": 3072,
     "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
     "tie_word_embeddings": true, "max_position_embeddings": 40960, "rope_theta": 1000000})"),
-            0.05 * 20);
+      0.05 * 20);
 }
 
 TEST(LargeGraphs, A405BillionParameterModelBuildsWithoutWeights) {
-  EXPECT_LT(seconds_to_build(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 16384, "intermediate_size": 53248,
+  EXPECT_LT(
+      seconds_to_build(
+          R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 16384, "intermediate_size": 53248,
     "num_hidden_layers": 126, "num_attention_heads": 128, "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
     "rope_theta": 500000, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192}})"),
-            1.0 * 20);
+      1.0 * 20);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// An architecture is one file, also outside of src/models: the table of this test is the usual one and bag_of_words.
+// An architecture is one file, also outside of src/models: the table of this test is the usual one
+// and bag_of_words.
 #include <gtest/gtest.h>
 
 #include "formats/onnx/onnx_program.h"

@@ -1,5 +1,5 @@
-// Every golden case: the graph as a definition builds it and as the passes leave it, in the interpreter; and in each
-// format, in its runtime.
+// Every golden case: the graph as a definition builds it and as the passes leave it, in the
+// interpreter; and in each format, in its runtime.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,10 +23,12 @@ std::vector<std::string> optional_inputs_of(const GoldenCase& golden) {
   return names;
 }
 
-void expect_near(const NamedTensors& found, const GoldenCall& call, const GoldenCase& golden, const std::string& what) {
+void expect_near(const NamedTensors& found, const GoldenCall& call, const GoldenCase& golden,
+                 const std::string& what) {
   for (const auto& [name, expected] : call.outputs) {
     ASSERT_TRUE(found.contains(name)) << what << ": no output " << name;
-    EXPECT_LE(distance(found.at(name), expected, golden.longest_reduction), 1) << what << ": " << name;
+    EXPECT_LE(distance(found.at(name), expected, golden.longest_reduction), 1)
+        << what << ": " << name;
   }
 }
 
@@ -37,7 +39,8 @@ NamedTensors with_defaults(const GoldenCall& call, const NamedTensors& more) {
 }
 
 /// Runs a component of a program: inputs -> outputs.
-using Runner = std::function<NamedTensors(const std::string& component, const NamedTensors& inputs)>;
+using Runner =
+    std::function<NamedTensors(const std::string& component, const NamedTensors& inputs)>;
 
 /// A case's calls in order; what a call leaves in its cache goes into the next one.
 void run_case(const GoldenCase& golden, const ir::Program& program, const Runner& runner) {
@@ -45,20 +48,25 @@ void run_case(const GoldenCase& golden, const ir::Program& program, const Runner
     NamedTensors cache;
     for (size_t step = 0; step < golden.runs[run].size(); ++step) {
       const GoldenCall& call = golden.runs[run][step];
-      const std::string component = !golden.generation ? "model" : (step == 0 ? "prefill" : "decode");
+      const std::string component =
+          !golden.generation ? "model" : (step == 0 ? "prefill" : "decode");
       const NamedTensors outputs = runner(component, with_defaults(call, cache));
-      expect_near(outputs, call, golden, component + ", run " + std::to_string(run) + ", step " + std::to_string(step));
+      expect_near(outputs, call, golden,
+                  component + ", run " + std::to_string(run) + ", step " + std::to_string(step));
       cache.clear();
       for (const ir::Component& c : program.components) {
         if (c.name != "decode") continue;
-        for (const ir::State& s : c.states) cache.emplace(s.input, outputs.at(step == 0 ? s.name : s.output));
+        for (const ir::State& s : c.states)
+          cache.emplace(s.input, outputs.at(step == 0 ? s.name : s.output));
       }
     }
   }
 }
 
 Runner in_interpreter(const ir::Program& program) {
-  return [&program](const std::string& component, const NamedTensors& inputs) { return interpret(program, component, inputs); };
+  return [&program](const std::string& component, const NamedTensors& inputs) {
+    return interpret(program, component, inputs);
+  };
 }
 
 /// The runs of a forward case may give other optional inputs: a program for each kind of call.
@@ -80,7 +88,8 @@ tasks::TaskProgram build(const GoldenCase& golden) {
   const CheckpointData checkpoint = golden_checkpoint(golden);
   tasks::TaskOptions options;
   options.graph_inputs = optional_inputs_of(golden);
-  return golden.generation ? tasks::generation(checkpoint, options) : tasks::forward(checkpoint, options);
+  return golden.generation ? tasks::generation(checkpoint, options)
+                           : tasks::forward(checkpoint, options);
 }
 
 TEST_P(Parity, ADefinitionComputesWhatTransformersDoes) {
@@ -93,7 +102,8 @@ TEST_P(Parity, ADefinitionComputesWhatTransformersDoes) {
 TEST_P(Parity, PassesKeepWhatIsComputed) {
   for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) {
     tasks::TaskProgram built = build(golden);
-    for (ir::Component& c : built.program.components) passes::run_pipeline(c.graph, [](const ir::Node&) { return false; });
+    for (ir::Component& c : built.program.components)
+      passes::run_pipeline(c.graph, [](const ir::Node&) { return false; });
     run_case(golden, built.program, in_interpreter(built.program));
   }
 }
@@ -101,7 +111,8 @@ TEST_P(Parity, PassesKeepWhatIsComputed) {
 /// A folder of its own for each test, gone afterwards.
 class Folder {
  public:
-  explicit Folder(const std::string& name) : path(std::filesystem::temp_directory_path() / ("tranship-parity-" + name)) {
+  explicit Folder(const std::string& name)
+      : path(std::filesystem::temp_directory_path() / ("tranship-parity-" + name)) {
     std::filesystem::remove_all(path);
     std::filesystem::create_directories(path);
   }
@@ -115,17 +126,22 @@ TEST_P(Parity, OnnxRuntimeComputesWhatTransformersDoesWithoutAWarning) {
     const Folder folder(GetParam());
     onnx::OnnxProgram::lower(built.program, {}).save(folder.path);
     std::vector<std::string> warnings;
-    const Sink sink = {.warning = [&](std::string_view text) { warnings.emplace_back(text); }, .progress = {}};
+    const Sink sink = {.warning = [&](std::string_view text) { warnings.emplace_back(text); },
+                       .progress = {}};
     std::map<std::string, onnx::Session> sessions;
     for (const ir::Component& c : built.program.components) {
-      sessions.emplace(c.name, onnx::Session::open(folder.path / (c.name + ".onnx"), {.intra_op_threads = 1}, sink));
+      sessions.emplace(c.name, onnx::Session::open(folder.path / (c.name + ".onnx"),
+                                                   {.intra_op_threads = 1}, sink));
     }
-    run_case(golden, built.program, [&](const std::string& component, const NamedTensors& inputs) { return sessions.at(component).run(inputs); });
+    run_case(golden, built.program, [&](const std::string& component, const NamedTensors& inputs) {
+      return sessions.at(component).run(inputs);
+    });
     EXPECT_THAT(warnings, ::testing::IsEmpty());
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Parity, ::testing::ValuesIn(golden_cases()), [](const auto& golden) { return golden.param; });
+INSTANTIATE_TEST_SUITE_P(Golden, Parity, ::testing::ValuesIn(golden_cases()),
+                         [](const auto& golden) { return golden.param; });
 
 }  // namespace
 }  // namespace tranship::testing

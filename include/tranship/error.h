@@ -9,7 +9,8 @@ namespace tranship {
 
 enum class ErrorKind {
   kInvalidArgument,  // the caller asked for something that makes no sense
-  kUnsupported,      // it makes sense, but tranship cannot do it (yet): the message names what is needed
+  kUnsupported,      // it makes sense, but tranship cannot do it (yet): the message names what is
+                     // needed
   kCorrupt,          // a file is not what it claims to be: the message says where
   kIo,               // the operating system said no
   kInternal,         // a bug in tranship
@@ -18,8 +19,8 @@ enum class ErrorKind {
 /// The word for a kind: "invalid argument", "unsupported", "corrupt", "io", "internal".
 std::string_view name(ErrorKind kind);
 
-/// Thrown by every function of the library. The message is one paragraph: `[operation] what, expected, found,
-/// where, what to do`.
+/// Thrown by every function of the library. The message is one paragraph: `[operation] what,
+/// expected, found, where, what to do`.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

@@ -1,10 +1,11 @@
 // The exporters: from a checkpoint to an artifact of a runtime, and from an artifact to numbers.
-// Names and meaning are those of Transformers' "Exporters" guide; `export` is a keyword in C++, so it is export_model.
+// Names and meaning are those of Transformers' "Exporters" guide; `export` is a keyword in C++, so
+// it is export_model.
 //
 //   tranship::Checkpoint checkpoint = tranship::Checkpoint::open("SmolLM2-135M-Instruct");
 //   tranship::OnnxExporter exporter;
-//   tranship::ExportedModel exported = exporter.export_for_generation(checkpoint, {.dynamic = true});
-//   exported.save_pretrained("smollm2-onnx");
+//   tranship::ExportedModel exported = exporter.export_for_generation(checkpoint, {.dynamic =
+//   true}); exported.save_pretrained("smollm2-onnx");
 #pragma once
 
 #include <filesystem>
@@ -32,50 +33,54 @@ struct DynamicDim {
 /// Where an artifact's weights are.
 enum class WeightsPlacement {
   kCopy,       // in the artifact's own data file, in the export's dtype
-  kReference,  // in the checkpoint's safetensors, which the artifact is written beside; nothing of them is copied
+  kReference,  // in the checkpoint's safetensors, which the artifact is written beside; nothing of
+               // them is copied
 };
 
 /// Options of an ONNX export. Fields of Transformers first, with its names and defaults; then ours.
 struct OnnxConfig {
-  /// Every axis that may vary stays open, under the names batch, sequence, past. False: the shapes of sample_inputs, or
-  /// `static_shapes`. The length of a cache that grows (past) stays open unless static_shapes names it.
+  /// Every axis that may vary stays open, under the names batch, sequence, past. False: the shapes
+  /// of sample_inputs, or `static_shapes`. The length of a cache that grows (past) stays open
+  /// unless static_shapes names it.
   bool dynamic = false;
-  /// By input, then axis: the axes that stay open, and their range; all others are those of sample_inputs. Wins over
-  /// `dynamic`. One name is one size, wherever it stands; two names for what the model makes one size are an error. An
-  /// axis of the same size in another input need not be listed. In the graph, axes keep their names (batch, sequence).
+  /// By input, then axis: the axes that stay open, and their range; all others are those of
+  /// sample_inputs. Wins over `dynamic`. One name is one size, wherever it stands; two names for
+  /// what the model makes one size are an error. An axis of the same size in another input need not
+  /// be listed. In the graph, axes keep their names (batch, sequence).
   std::map<std::string, std::map<int64_t, DynamicDim>> dynamic_shapes = {};
   /// Accepted for the guide's sake: sizes are never guessed here, so there are no guards to defer.
   bool prefer_deferred_runtime_asserts_over_guards = false;
   std::optional<int> opset_version = {};  // 18 to 24; absent: 20
-  /// Accepted for the guide's sake. Graphs are made small, not traced: the passes, which only drop what changes nothing,
-  /// run either way.
+  /// Accepted for the guide's sake. Graphs are made small, not traced: the passes, which only drop
+  /// what changes nothing, run either way.
   bool optimize = true;
   std::optional<std::string> ort_fusions = {};  // none yet: any value is Error{unsupported}
 
-  /// Sizes of axes by name ("batch", "sequence", "past"): what is named here is fixed, the rest is as `dynamic` says.
+  /// Sizes of axes by name ("batch", "sequence", "past"): what is named here is fixed, the rest is
+  /// as `dynamic` says.
   std::map<std::string, int64_t> static_shapes = {};
   /// Ranges of axes by name, recorded in the graph: these axes stay open, whatever `dynamic` says.
   std::map<std::string, DynamicDim> dims = {};
-  /// dtype of weights and activations: f32, f16 or bf16. Absent: f32, since ONNX Runtime's CPU has no kernels for f16 and
-  /// bf16.
+  /// dtype of weights and activations: f32, f16 or bf16. Absent: f32, since ONNX Runtime's CPU has
+  /// no kernels for f16 and bf16.
   std::optional<DType> dtype = {};
   bool external_data = true;  // false: weights inside the .onnx, at most 2 GB
   WeightsPlacement weights = WeightsPlacement::kCopy;
   /// A class of Transformers. Empty: the one that config.json names.
   std::string architecture = {};
-  /// Which optional inputs the graphs take. Absent: those of sample_inputs if there are any, else attention_mask and
-  /// those that the checkpoint's tokenizer makes.
+  /// Which optional inputs the graphs take. Absent: those of sample_inputs if there are any, else
+  /// attention_mask and those that the checkpoint's tokenizer makes.
   std::optional<std::vector<std::string>> graph_inputs = {};
   /// What the names of cache inputs and outputs begin with.
   std::string cache_name = "past_key_values";
   /// Keys of config.json that no definition knows and that may be passed over all the same.
   std::vector<std::string> ignored_config_keys = {};
 
-  /// Reads a JSON object with these names, `export_format` allowed. Errors: invalid_argument for an unknown key (all of
-  /// them), a wrong type, ort_fusions without optimize.
+  /// Reads a JSON object with these names, `export_format` allowed. Errors: invalid_argument for an
+  /// unknown key (all of them), a wrong type, ort_fusions without optimize.
   static OnnxConfig from_json(std::string_view json);
-  /// As Transformers' to_json_string: indent 2, sorted keys. Its fields always, ours where they are not the default: so
-  /// Transformers reads what it could have written.
+  /// As Transformers' to_json_string: indent 2, sorted keys. Its fields always, ours where they are
+  /// not the default: so Transformers reads what it could have written.
   std::string to_json() const;
 };
 
@@ -86,8 +91,8 @@ struct ExportMetadata {
   std::string export_config;                    // JSON object
   std::string export_dtype;                     // "float32"
   std::string export_device;                    // "cpu"
-  std::string kwargs;                           // JSON object: rank, shape and dtype of each argument
-  std::string in_spec;                          // PyTorch's tree specs, as its own JSON
+  std::string kwargs;   // JSON object: rank, shape and dtype of each argument
+  std::string in_spec;  // PyTorch's tree specs, as its own JSON
   std::string out_spec;
   std::string in_constants;   // JSON object
   std::string out_constants;  // JSON list
@@ -157,38 +162,45 @@ class ExportedModel {
   const std::string& config() const;
   const std::string& generation_config() const;
 
-  /// What save_pretrained writes, with exact sizes: the files of the components, and the small ones. (In the checkpoint's
-  /// own directory, small files that are there already stay as they are.)
+  /// What save_pretrained writes, with exact sizes: the files of the components, and the small
+  /// ones. (In the checkpoint's own directory, small files that are there already stay as they
+  /// are.)
   std::vector<ArtifactFile> files() const;
 
-  /// Writes the components, config.json, generation_config.json, the tokenizer's files, and last export.json: without it
-  /// there is no artifact. An older export.json goes first. Other files of the directory stay as they are.
-  /// Errors: io; those of reading the checkpoint's weights.
+  /// Writes the components, config.json, generation_config.json, the tokenizer's files, and last
+  /// export.json: without it there is no artifact. An older export.json goes first. Other files of
+  /// the directory stay as they are. Errors: io; those of reading the checkpoint's weights.
   void save_pretrained(const std::filesystem::path& directory, const Sink& sink = {}) const;
 
   using Source = ArtifactSource;
-  /// Opens what save_pretrained (ours, or Transformers') wrote. Runtimes are opened at the first run.
-  /// Errors: io without an export.json, or without a file that it names; corrupt if it is not one, or a file has not the
-  /// size that it says; unsupported for another format.
-  static ExportedModel from_pretrained(const std::filesystem::path& directory, const Source& source, const Sink& sink = {});
-  static ExportedModel from_pretrained(const std::filesystem::path& directory) { return from_pretrained(directory, Source{}); }
+  /// Opens what save_pretrained (ours, or Transformers') wrote. Runtimes are opened at the first
+  /// run. Errors: io without an export.json, or without a file that it names; corrupt if it is not
+  /// one, or a file has not the size that it says; unsupported for another format.
+  static ExportedModel from_pretrained(const std::filesystem::path& directory, const Source& source,
+                                       const Sink& sink = {});
+  static ExportedModel from_pretrained(const std::filesystem::path& directory) {
+    return from_pretrained(directory, Source{});
+  }
   /// The directory it was loaded from; empty for a fresh export.
   const std::filesystem::path& directory() const;
 
-  /// Runs on another device from now on; copies of this model stay on theirs. The first run says whether there is such a
-  /// device: invalid_argument for an unknown name, unsupported for one that the runtime lacks.
+  /// Runs on another device from now on; copies of this model stay on theirs. The first run says
+  /// whether there is such a device: invalid_argument for an unknown name, unsupported for one that
+  /// the runtime lacks.
   ExportedModel& to(const std::string& device);
   ExportedModel& to(const RunOptions& options);
 
-  /// Runs the only component. Inputs that the graph does not have are dropped with one warning; an optional input that
-  /// the graph has and the call has not gets the model's default (attention_mask: ones; token_type_ids: zeros;
-  /// position_ids: 0 ... S-1, after what is cached). Names of cache inputs may have their prefix "input." or not.
-  /// A fresh export is written to a private temporary folder for its first run; one that refers to its checkpoint's weights
-  /// runs only after it was saved and loaded (unsupported).
-  /// Errors: invalid_argument naming the missing inputs, or if there are several components; what the runtime says.
+  /// Runs the only component. Inputs that the graph does not have are dropped with one warning; an
+  /// optional input that the graph has and the call has not gets the model's default
+  /// (attention_mask: ones; token_type_ids: zeros; position_ids: 0 ... S-1, after what is cached).
+  /// Names of cache inputs may have their prefix "input." or not. A fresh export is written to a
+  /// private temporary folder for its first run; one that refers to its checkpoint's weights runs
+  /// only after it was saved and loaded (unsupported). Errors: invalid_argument naming the missing
+  /// inputs, or if there are several components; what the runtime says.
   NamedTensors operator()(const NamedTensors& inputs, const Sink& sink = {}) const;
   /// Runs one component. Errors: the same.
-  NamedTensors run(std::string_view component, const NamedTensors& inputs, const Sink& sink = {}) const;
+  NamedTensors run(std::string_view component, const NamedTensors& inputs,
+                   const Sink& sink = {}) const;
 
   struct Impl;
   const Impl& impl() const { return *impl_; }
@@ -204,24 +216,28 @@ class OnnxExporter {
   static constexpr std::string_view kExportFormat = "onnx";
 
   /// One component, "model": what model(**inputs) computes.
-  /// sample_inputs: like Transformers', they say which inputs the graph takes, and their shapes where nothing is dynamic.
-  /// Errors: those of Checkpoint and of the tasks: unsupported for a model without a definition, corrupt for missing
-  /// tensors; invalid_argument if neither sample_inputs nor the config give the shapes.
-  ExportedModel export_model(const Checkpoint& checkpoint, const NamedTensors& sample_inputs, const OnnxConfig& config,
-                             const Sink& sink = {}) const;
-  ExportedModel export_model(const Checkpoint& checkpoint, const OnnxConfig& config, const Sink& sink = {}) const {
+  /// sample_inputs: like Transformers', they say which inputs the graph takes, and their shapes
+  /// where nothing is dynamic. Errors: those of Checkpoint and of the tasks: unsupported for a
+  /// model without a definition, corrupt for missing tensors; invalid_argument if neither
+  /// sample_inputs nor the config give the shapes.
+  ExportedModel export_model(const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
+                             const OnnxConfig& config, const Sink& sink = {}) const;
+  ExportedModel export_model(const Checkpoint& checkpoint, const OnnxConfig& config,
+                             const Sink& sink = {}) const {
     return export_model(checkpoint, {}, config, sink);
   }
 
-  /// Components "prefill" and "decode", which share one copy of the weights. The checkpoint's generation configuration
-  /// goes along.
-  ExportedModel export_for_generation(const Checkpoint& checkpoint, const OnnxConfig& config, const Sink& sink = {}) const;
+  /// Components "prefill" and "decode", which share one copy of the weights. The checkpoint's
+  /// generation configuration goes along.
+  ExportedModel export_for_generation(const Checkpoint& checkpoint, const OnnxConfig& config,
+                                      const Sink& sink = {}) const;
 };
 
 /// Reads a configuration of any format by its "export_format".
 class AutoExportConfig {
  public:
-  /// Errors: invalid_argument for a missing or unknown export_format (with those there are), and for unknown keys.
+  /// Errors: invalid_argument for a missing or unknown export_format (with those there are), and
+  /// for unknown keys.
   static AutoExportConfig from_json(std::string_view json);
   const std::string& export_format() const { return export_format_; }
   const OnnxConfig& onnx() const { return onnx_; }
@@ -235,7 +251,8 @@ class AutoExportConfig {
 class AutoHfExporter {
  public:
   static AutoHfExporter from_config(const AutoExportConfig& config);
-  ExportedModel export_model(const Checkpoint& checkpoint, const NamedTensors& sample_inputs, const Sink& sink = {}) const;
+  ExportedModel export_model(const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
+                             const Sink& sink = {}) const;
   ExportedModel export_for_generation(const Checkpoint& checkpoint, const Sink& sink = {}) const;
 
  private:

@@ -8,7 +8,8 @@
 
 namespace tranship {
 
-/// Passed to whatever may take long or may have something to say. An empty function means: not interested.
+/// Passed to whatever may take long or may have something to say. An empty function means: not
+/// interested.
 struct Sink {
   /// One paragraph for a person, without a line's end.
   std::function<void(std::string_view)> warning;

@@ -33,7 +33,8 @@ void write_all(int descriptor, Bytes bytes, uint64_t offset, const std::filesyst
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
   temporary_ += ".tranship-" + std::to_string(::getpid());
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  descriptor_ =
+      ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) fail_with_errno(path_, "cannot create");
 }
 
@@ -64,7 +65,8 @@ void AtomicFile::write_range(const MappedFile& file, size_t offset, size_t size)
   size_t left = size;
   while (left > 0) {
     const ssize_t n = ::copy_file_range(file.descriptor(), &in, descriptor_, &out, left, 0);
-    if (n <= 0) break;  // not between these file systems, or the disk is full: plain writes will tell
+    if (n <= 0)
+      break;  // not between these file systems, or the disk is full: plain writes will tell
     left -= static_cast<size_t>(n);
   }
   position_ += size - left;
@@ -72,7 +74,8 @@ void AtomicFile::write_range(const MappedFile& file, size_t offset, size_t size)
 }
 
 void AtomicFile::reserve(uint64_t size_bytes) {
-  const int reason = size_bytes == 0 ? 0 : ::posix_fallocate(descriptor_, 0, static_cast<off_t>(size_bytes));
+  const int reason =
+      size_bytes == 0 ? 0 : ::posix_fallocate(descriptor_, 0, static_cast<off_t>(size_bytes));
   if (reason == 0) return;
   if (reason == EOPNOTSUPP || reason == EINVAL) {
     if (::ftruncate(descriptor_, static_cast<off_t>(size_bytes)) == 0) return;
@@ -82,7 +85,9 @@ void AtomicFile::reserve(uint64_t size_bytes) {
   fail_with_errno(path_, fmt::format("cannot reserve {} bytes", size_bytes));
 }
 
-void AtomicFile::write_at(uint64_t offset, Bytes bytes) { write_all(descriptor_, bytes, offset, path_); }
+void AtomicFile::write_at(uint64_t offset, Bytes bytes) {
+  write_all(descriptor_, bytes, offset, path_);
+}
 
 void AtomicFile::commit() {
   const int descriptor = descriptor_;
@@ -99,7 +104,8 @@ void AtomicFile::commit() {
 std::string read_text(const std::filesystem::path& path, uint64_t limit_bytes) {
   const auto file = MappedFile::open(path);
   if (file->bytes().size() > limit_bytes) {
-    fail(ErrorKind::kInvalidArgument, "[open] '{}' has {} bytes; at most {} are expected of such a file", path.string(),
+    fail(ErrorKind::kInvalidArgument,
+         "[open] '{}' has {} bytes; at most {} are expected of such a file", path.string(),
          file->bytes().size(), limit_bytes);
   }
   return std::string(as_text(file->bytes()));

@@ -10,8 +10,8 @@
 
 namespace tranship {
 
-/// Writes `path` by way of a temporary file in the same folder. Destroyed without commit(), it leaves nothing.
-/// Errors: io with the system's reason, from every member function.
+/// Writes `path` by way of a temporary file in the same folder. Destroyed without commit(), it
+/// leaves nothing. Errors: io with the system's reason, from every member function.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

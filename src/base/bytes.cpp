@@ -6,7 +6,8 @@ namespace tranship {
 
 void ByteReader::seek(size_t offset, std::string_view what) {
   if (offset > bytes_.size()) {
-    fail(ErrorKind::kCorrupt, "[{}] '{}': {} would start at byte {}, but the file has {}: incomplete download?",
+    fail(ErrorKind::kCorrupt,
+         "[{}] '{}': {} would start at byte {}, but the file has {}: incomplete download?",
          operation_, file_, what, offset, bytes_.size());
   }
   offset_ = offset;
@@ -14,7 +15,8 @@ void ByteReader::seek(size_t offset, std::string_view what) {
 
 Bytes ByteReader::take(size_t count, std::string_view what) {
   if (count > left()) {
-    fail(ErrorKind::kCorrupt, "[{}] '{}': {} at byte {} needs {} bytes, but only {} are left: incomplete download?",
+    fail(ErrorKind::kCorrupt,
+         "[{}] '{}': {} at byte {} needs {} bytes, but only {} are left: incomplete download?",
          operation_, file_, what, offset_, count, left());
   }
   const Bytes taken = bytes_.subspan(offset_, count);

@@ -13,8 +13,8 @@ namespace tranship {
 
 using Bytes = std::span<const std::byte>;
 
-/// A view; whoever owns the bytes and the name must outlive it. Every read that would pass the end is
-/// Error{corrupt} naming the file, the offset, and what was being read.
+/// A view; whoever owns the bytes and the name must outlive it. Every read that would pass the end
+/// is Error{corrupt} naming the file, the offset, and what was being read.
 class ByteReader {
  public:
   ByteReader(std::string_view operation, std::string_view file, Bytes bytes)
@@ -52,6 +52,8 @@ inline Bytes as_bytes(std::string_view text) {
 }
 
 /// a * b, or false if it does not fit.
-[[nodiscard]] inline bool multiply(size_t a, size_t b, size_t* product) { return !__builtin_mul_overflow(a, b, product); }
+[[nodiscard]] inline bool multiply(size_t a, size_t b, size_t* product) {
+  return !__builtin_mul_overflow(a, b, product);
+}
 
 }  // namespace tranship

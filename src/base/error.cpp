@@ -4,11 +4,16 @@ namespace tranship {
 
 std::string_view name(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kInvalidArgument: return "invalid argument";
-    case ErrorKind::kUnsupported: return "unsupported";
-    case ErrorKind::kCorrupt: return "corrupt";
-    case ErrorKind::kIo: return "io";
-    case ErrorKind::kInternal: return "internal";
+    case ErrorKind::kInvalidArgument:
+      return "invalid argument";
+    case ErrorKind::kUnsupported:
+      return "unsupported";
+    case ErrorKind::kCorrupt:
+      return "corrupt";
+    case ErrorKind::kIo:
+      return "io";
+    case ErrorKind::kInternal:
+      return "internal";
   }
   return "internal";
 }

@@ -1,4 +1,5 @@
-// How the library reports what went wrong: fail() for users' mistakes and bad data, check() for our own bugs.
+// How the library reports what went wrong: fail() for users' mistakes and bad data, check() for our
+// own bugs.
 #pragma once
 
 #include <fmt/core.h>

@@ -20,8 +20,9 @@ float f8_e4m3_to_f32(uint8_t bits);
 float f8_e5m2_to_f32(uint8_t bits);
 
 /// Converts `count` elements between dtypes; the two arrays do not overlap.
-/// -> how many finite inputs became infinite or, for integers, do not fit: 0 when nothing was lost that way.
-/// Errors: unsupported for a pair without a conversion (to f8).
-size_t convert(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out, size_t count);
+/// -> how many finite inputs became infinite or, for integers, do not fit: 0 when nothing was lost
+/// that way. Errors: unsupported for a pair without a conversion (to f8).
+size_t convert(DType from, std::span<const std::byte> in, DType to, std::span<std::byte> out,
+               size_t count);
 
 }  // namespace tranship

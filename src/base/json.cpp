@@ -59,33 +59,41 @@ struct PythonStyle {
   bool one_line;
 };
 
-void append_python(const Json& value, PythonStyle style, size_t depth, std::string& out) {
+using Items = std::vector<std::pair<std::string, const Json*>>;
+
+/// The entries of an object, or the elements of a list under empty keys.
+Items items_of(const Json& value, bool sorted) {
+  Items items;
+  for (auto it = value.begin(); it != value.end(); ++it)
+    items.emplace_back(value.is_object() ? it.key() : std::string(), &it.value());
+  if (value.is_object() && sorted) std::sort(items.begin(), items.end());
+  return items;
+}
+
+void append_python(const Json& value, PythonStyle style, size_t depth, std::string& out);
+
+void append_items(const Json& value, PythonStyle style, size_t depth, std::string& out) {
   const auto line_break = [&](size_t levels) {
     if (!style.one_line) out += "\n" + std::string(2 * levels, ' ');
   };
+  const Items items = items_of(value, style.sorted);
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) out += style.one_line ? ", " : ",";
+    line_break(depth + 1);
+    if (value.is_object()) out += Json(items[i].first).dump(-1, ' ', style.one_line) + ": ";
+    append_python(*items[i].second, style, depth + 1, out);
+  }
+  if (!items.empty()) line_break(depth);
+}
+
+void append_python(const Json& value, PythonStyle style, size_t depth, std::string& out) {
   if (value.is_number_float()) {
     out += python_float(value.get<double>());
   } else if (!value.is_structured()) {
     out += value.dump(-1, ' ', style.one_line);
-  } else if (value.empty()) {
-    out += value.is_object() ? "{}" : "[]";
   } else {
-    std::vector<std::pair<std::string, const Json*>> items;
-    if (value.is_object()) {
-      for (auto it = value.begin(); it != value.end(); ++it)
-        items.emplace_back(it.key(), &it.value());
-      if (style.sorted) std::sort(items.begin(), items.end());
-    } else {
-      for (const Json& item : value) items.emplace_back("", &item);
-    }
     out += value.is_object() ? "{" : "[";
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (i > 0) out += style.one_line ? ", " : ",";
-      line_break(depth + 1);
-      if (value.is_object()) out += Json(items[i].first).dump(-1, ' ', style.one_line) + ": ";
-      append_python(*items[i].second, style, depth + 1, out);
-    }
-    line_break(depth);
+    append_items(value, style, depth, out);
     out += value.is_object() ? "}" : "]";
   }
 }

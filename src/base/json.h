@@ -11,11 +11,13 @@ namespace tranship {
 using Json = nlohmann::ordered_json;
 
 /// Parses one JSON document. `operation` and `where` (a file's name) open the error messages.
-/// Errors: corrupt for bad syntax, depth over 256, a duplicate key in one object, invalid UTF-8, text after the end.
+/// Errors: corrupt for bad syntax, depth over 256, a duplicate key in one object, invalid UTF-8,
+/// text after the end.
 Json parse_json(std::string_view operation, std::string_view where, std::string_view text);
 
 /// As Python's json.dumps(indent=2, ensure_ascii=False) lays it out; `sorted` = sort_keys.
-/// Floats are written as Python writes them ("1e-05", "10000.0"); infinities and NaN as Infinity, -Infinity, NaN.
+/// Floats are written as Python writes them ("1e-05", "10000.0"); infinities and NaN as Infinity,
+/// -Infinity, NaN.
 std::string to_python_json(const Json& value, bool sorted = false);
 /// As json.dumps(value): on one line, with ", " and ": ", and in ASCII.
 std::string to_python_json_line(const Json& value);

@@ -15,7 +15,7 @@ namespace tranship {
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) fail(ErrorKind::kIo, "[open] '{}': {}", path.string(), std::strerror(errno));
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(descriptor);
     fail(ErrorKind::kInvalidArgument, "[open] '{}' is not a regular file", path.string());
@@ -27,7 +27,8 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
     if (address == MAP_FAILED) {
       const int reason = errno;
       ::close(descriptor);
-      fail(ErrorKind::kIo, "[open] '{}': cannot map {} bytes: {}", path.string(), size, std::strerror(reason));
+      fail(ErrorKind::kIo, "[open] '{}': cannot map {} bytes: {}", path.string(), size,
+           std::strerror(reason));
     }
     data = static_cast<const std::byte*>(address);
   }

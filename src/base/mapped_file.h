@@ -11,8 +11,8 @@ namespace tranship {
 /// Owns the mapping. Shared by every tensor that points into it.
 class MappedFile {
  public:
-  /// Errors: io if the file cannot be opened or mapped, invalid_argument if it is not a regular file
-  /// (links are followed).
+  /// Errors: io if the file cannot be opened or mapped, invalid_argument if it is not a regular
+  /// file (links are followed).
   static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

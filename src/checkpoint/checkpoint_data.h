@@ -24,9 +24,10 @@ struct CheckpointData {
   std::optional<Config> generation_config;
   /// By Transformers' name. Empty for a synthetic checkpoint: ask find_tensor().
   std::map<std::string, TensorSourcePtr> tensors;
-  /// Files that an artifact takes along unchanged: tokenizer.json, tokenizer_config.json, special_tokens_map.json,
-  /// vocab.txt, vocab.json, merges.txt, added_tokens.json, tokenizer.model, chat_template.jinja, chat_template.json,
-  /// preprocessor_config.json, processor_config.json: those that exist.
+  /// Files that an artifact takes along unchanged: tokenizer.json, tokenizer_config.json,
+  /// special_tokens_map.json, vocab.txt, vocab.json, merges.txt, added_tokens.json,
+  /// tokenizer.model, chat_template.jinja, chat_template.json, preprocessor_config.json,
+  /// processor_config.json: those that exist.
   std::vector<std::filesystem::path> companions;
   /// The same, made in memory (a GGUF's tokenizer): file name -> text.
   std::map<std::string, std::string> made_companions;
@@ -39,8 +40,9 @@ struct CheckpointData {
 /// The names that companions can have.
 std::span<const std::string_view> companion_names();
 
-/// Element i of the tensor `name` (hash weights, DESIGN.md): matrices and above uniform with deviation
-/// 1/sqrt(fan_in), fan_in the product of all axes but the first; vectors named "...weight" 1 +- 0.1; others +- 0.1.
+/// Element i of the tensor `name` (hash weights, DESIGN.md): matrices and above uniform with
+/// deviation 1/sqrt(fan_in), fan_in the product of all axes but the first; vectors named
+/// "...weight" 1 +- 0.1; others +- 0.1.
 TensorSourcePtr hash_source(std::string name, DType dtype, std::vector<int64_t> shape);
 
 }  // namespace tranship

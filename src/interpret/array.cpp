@@ -13,10 +13,13 @@ int64_t product(const Sizes& sizes, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) n *= sizes[static_cast<size_t>(i)];
   return n;
 }
-int64_t product(const Sizes& sizes) { return product(sizes, 0, static_cast<int64_t>(sizes.size())); }
+int64_t product(const Sizes& sizes) {
+  return product(sizes, 0, static_cast<int64_t>(sizes.size()));
+}
 int64_t axis_of(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
 
-Array::Array(DType d, Sizes s) : dtype(d), shape(std::move(s)), data(static_cast<size_t>(product(shape))) {}
+Array::Array(DType d, Sizes s)
+    : dtype(d), shape(std::move(s)), data(static_cast<size_t>(product(shape))) {}
 
 Array Array::of(const Tensor& tensor) {
   Array a(tensor.dtype(), tensor.shape());
@@ -33,12 +36,22 @@ Tensor Array::to_tensor() const {
 void Array::round() {
   for (double& v : data) {
     switch (dtype) {
-      case DType::kF64: break;
-      case DType::kF32: v = static_cast<float>(v); break;
-      case DType::kF16: v = f16_to_f32(f32_to_f16(static_cast<float>(v))); break;
-      case DType::kBF16: v = bf16_to_f32(f32_to_bf16(static_cast<float>(v))); break;
-      case DType::kBool: v = v != 0 ? 1 : 0; break;
-      default: v = std::trunc(v);
+      case DType::kF64:
+        break;
+      case DType::kF32:
+        v = static_cast<float>(v);
+        break;
+      case DType::kF16:
+        v = f16_to_f32(f32_to_f16(static_cast<float>(v)));
+        break;
+      case DType::kBF16:
+        v = bf16_to_f32(f32_to_bf16(static_cast<float>(v)));
+        break;
+      case DType::kBool:
+        v = v != 0 ? 1 : 0;
+        break;
+      default:
+        v = std::trunc(v);
     }
   }
 }
@@ -48,7 +61,8 @@ Sizes broadcast_shape(const Sizes& a, const Sizes& b) {
   for (size_t i = 0; i < out.size(); ++i) {
     const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
     const int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1) fail(ErrorKind::kInvalidArgument, "[interpret] sizes {} and {} do not broadcast", x, y);
+    if (x != y && x != 1 && y != 1)
+      fail(ErrorKind::kInvalidArgument, "[interpret] sizes {} and {} do not broadcast", x, y);
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
   return out;

@@ -1,4 +1,5 @@
-// A tensor as the interpreter computes with it: all numbers as double, with the dtype that they are rounded to.
+// A tensor as the interpreter computes with it: all numbers as double, with the dtype that they are
+// rounded to.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ int64_t product(const Sizes& sizes, int64_t begin, int64_t end);
 int64_t axis_of(int64_t axis, int64_t rank);
 Sizes broadcast_shape(const Sizes& a, const Sizes& b);
 
-/// Walks all positions of `shape` in order and gives, for an operand that broadcasts to it, the operand's index.
+/// Walks all positions of `shape` in order and gives, for an operand that broadcasts to it, the
+/// operand's index.
 std::vector<int64_t> broadcast_index(const Sizes& shape, const Sizes& operand);
 
 }  // namespace tranship

@@ -17,7 +17,8 @@ Array run_linear(const Operands& in) {
   for (int64_t row = 0; row < x.size() / in_features; ++row) {
     for (int64_t o = 0; o < out_features; ++o) {
       double sum = bias != nullptr ? (*bias)[o] : 0;
-      for (int64_t i = 0; i < in_features; ++i) sum += x[row * in_features + i] * weight[o * in_features + i];
+      for (int64_t i = 0; i < in_features; ++i)
+        sum += x[row * in_features + i] * weight[o * in_features + i];
       y[row * out_features + o] = sum;
     }
   }
@@ -30,7 +31,8 @@ template <class F>
 Array each_row(const Array& x, F f) {
   Array y(x.dtype, x.shape);
   const int64_t n = x.shape.back();
-  for (int64_t row = 0; n > 0 && row < x.size() / n; ++row) f(&x.data[static_cast<size_t>(row * n)], &y.data[static_cast<size_t>(row * n)], n);
+  for (int64_t row = 0; n > 0 && row < x.size() / n; ++row)
+    f(&x.data[static_cast<size_t>(row * n)], &y.data[static_cast<size_t>(row * n)], n);
   return y;
 }
 
@@ -50,9 +52,11 @@ Array run_layer_norm(const Operands& in, double eps) {
   return each_row(*in[0], [&](const double* x, double* y, int64_t n) {
     double mean = 0, variance = 0;
     for (int64_t i = 0; i < n; ++i) mean += x[i] / static_cast<double>(n);
-    for (int64_t i = 0; i < n; ++i) variance += (x[i] - mean) * (x[i] - mean) / static_cast<double>(n);
+    for (int64_t i = 0; i < n; ++i)
+      variance += (x[i] - mean) * (x[i] - mean) / static_cast<double>(n);
     const double scale = 1 / std::sqrt(variance + eps);
-    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * scale * (*in[1])[i] + (bias != nullptr ? (*bias)[i] : 0);
+    for (int64_t i = 0; i < n; ++i)
+      y[i] = (x[i] - mean) * scale * (*in[1])[i] + (bias != nullptr ? (*bias)[i] : 0);
   });
 }
 
@@ -61,10 +65,18 @@ Array run_activation(const Operands& in, ir::ActivationKind fn) {
   Array y = *in[0];
   for (double& v : y.data) {
     switch (fn) {
-      case ir::ActivationKind::kSilu: v = v * sigmoid(v); break;
-      case ir::ActivationKind::kQuickGelu: v = v * sigmoid(1.702 * v); break;
-      case ir::ActivationKind::kRelu: v = std::max(v, 0.0); break;
-      case ir::ActivationKind::kGelu: v = 0.5 * v * (1 + std::erf(v / std::numbers::sqrt2)); break;
+      case ir::ActivationKind::kSilu:
+        v = v * sigmoid(v);
+        break;
+      case ir::ActivationKind::kQuickGelu:
+        v = v * sigmoid(1.702 * v);
+        break;
+      case ir::ActivationKind::kRelu:
+        v = std::max(v, 0.0);
+        break;
+      case ir::ActivationKind::kGelu:
+        v = 0.5 * v * (1 + std::erf(v / std::numbers::sqrt2));
+        break;
       case ir::ActivationKind::kGeluTanh:
         v = 0.5 * v * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
         break;
@@ -75,10 +87,12 @@ Array run_activation(const Operands& in, ir::ActivationKind fn) {
 
 Array run_rope(const Operands& in) {
   const Array &x = *in[0], &cos = *in[1], &sin = *in[2];
-  const int64_t batch = x.shape[0], heads = x.shape[1], length = x.shape[2], size = x.shape[3], half = cos.shape[2];
+  const int64_t batch = x.shape[0], heads = x.shape[1], length = x.shape[2], size = x.shape[3],
+                half = cos.shape[2];
   Array y = x;
   for (int64_t b = 0; b < batch; ++b) {
-    const int64_t cos_table = cos.shape[0] == 1 ? 0 : b * length * half, sin_table = sin.shape[0] == 1 ? 0 : b * length * half;
+    const int64_t cos_table = cos.shape[0] == 1 ? 0 : b * length * half,
+                  sin_table = sin.shape[0] == 1 ? 0 : b * length * half;
     for (int64_t h = 0; h < heads; ++h) {
       for (int64_t s = 0; s < length; ++s) {
         const int64_t at = ((b * heads + h) * length + s) * size;
@@ -99,8 +113,15 @@ namespace {
 class AttentionLoop {
  public:
   AttentionLoop(const Operands& in, const ir::Attention& op)
-      : q_(*in[0]), k_(*in[1]), v_(*in[2]), mask_(in.size() > 3 ? in[3] : nullptr), bias_(in.size() > 4 ? in[4] : nullptr), op_(op) {
-    if (bias_ != nullptr) bias_index_ = broadcast_index({q_.shape[0], q_.shape[1], q_.shape[2], k_.shape[2]}, bias_->shape);
+      : q_(*in[0]),
+        k_(*in[1]),
+        v_(*in[2]),
+        mask_(in.size() > 3 ? in[3] : nullptr),
+        bias_(in.size() > 4 ? in[4] : nullptr),
+        op_(op) {
+    if (bias_ != nullptr)
+      bias_index_ =
+          broadcast_index({q_.shape[0], q_.shape[1], q_.shape[2], k_.shape[2]}, bias_->shape);
   }
 
   Array run() {
@@ -108,7 +129,9 @@ class AttentionLoop {
     Array y(q_.dtype, {batch, heads, queries, v_.shape[3]});
     for (int64_t b = 0; b < batch; ++b) {
       for (int64_t h = 0; h < heads; ++h) {
-        for (int64_t s = 0; s < queries; ++s) attend(b, h, s, &y.data[static_cast<size_t>(((b * heads + h) * queries + s) * v_.shape[3])]);
+        for (int64_t s = 0; s < queries; ++s)
+          attend(b, h, s,
+                 &y.data[static_cast<size_t>(((b * heads + h) * queries + s) * v_.shape[3])]);
       }
     }
     return y;
@@ -131,7 +154,8 @@ class AttentionLoop {
     for (int64_t t = 0; t < keys; ++t) {
       if (!sees(b, s, t)) continue;
       double score = 0;
-      for (int64_t i = 0; i < size; ++i) score += q_[query * size + i] * k_[(key_head * keys + t) * size + i];
+      for (int64_t i = 0; i < size; ++i)
+        score += q_[query * size + i] * k_[(key_head * keys + t) * size + i];
       score *= op_.scale;
       if (bias_ != nullptr) score += (*bias_)[bias_index_[static_cast<size_t>(query * keys + t)]];
       scores[static_cast<size_t>(t)] = score;
@@ -141,7 +165,8 @@ class AttentionLoop {
     double sum = 0;
     for (double& score : scores) sum += score = std::exp(score - largest);
     for (int64_t t = 0; t < keys; ++t) {
-      for (int64_t i = 0; i < value_size; ++i) out[i] += scores[static_cast<size_t>(t)] / sum * v_[(key_head * keys + t) * value_size + i];
+      for (int64_t i = 0; i < value_size; ++i)
+        out[i] += scores[static_cast<size_t>(t)] / sum * v_[(key_head * keys + t) * value_size + i];
     }
   }
 
@@ -153,6 +178,8 @@ class AttentionLoop {
 
 }  // namespace
 
-Array run_attention(const Operands& in, const ir::Attention& attention) { return AttentionLoop(in, attention).run(); }
+Array run_attention(const Operands& in, const ir::Attention& attention) {
+  return AttentionLoop(in, attention).run();
+}
 
 }  // namespace tranship

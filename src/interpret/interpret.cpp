@@ -15,8 +15,12 @@ using ir::ValueId;
 /// One run of one graph.
 class Run {
  public:
-  Run(const Graph& graph, const std::function<Tensor(const std::string&)>& parameter, Symbols symbols)
-      : graph_(graph), parameter_(parameter), symbols_(std::move(symbols)), values_(graph.num_values()) {}
+  Run(const Graph& graph, const std::function<Tensor(const std::string&)>& parameter,
+      Symbols symbols)
+      : graph_(graph),
+        parameter_(parameter),
+        symbols_(std::move(symbols)),
+        values_(graph.num_values()) {}
 
   /// inputs: in the order of the graph's Inputs.
   std::vector<Array> operator()(std::vector<Array> inputs) {
@@ -24,7 +28,8 @@ class Run {
     for (const ir::Assumption& a : graph_.assumptions()) {
       const int64_t left = a.a.evaluate(symbols_), right = a.b.evaluate(symbols_);
       if (left != right) {
-        fail(ErrorKind::kInvalidArgument, "[interpret] graph '{}' needs {} == {}, but they are {} and {}", graph_.name(),
+        fail(ErrorKind::kInvalidArgument,
+             "[interpret] graph '{}' needs {} == {}, but they are {} and {}", graph_.name(),
              a.a.text(), a.b.text(), left, right);
       }
     }
@@ -45,19 +50,23 @@ class Run {
     for (size_t i = 0; i < nodes.size(); ++i) {
       const auto& input = as<ir::Input>(*nodes[i]->op);
       if (inputs[i].dtype != input.dtype || inputs[i].rank() != input.shape.rank()) {
-        fail(ErrorKind::kInvalidArgument, "[interpret] input '{}' is {} of rank {}, expected {}{}", input.name,
-             name(inputs[i].dtype), inputs[i].rank(), name(input.dtype), input.shape.text());
+        fail(ErrorKind::kInvalidArgument, "[interpret] input '{}' is {} of rank {}, expected {}{}",
+             input.name, name(inputs[i].dtype), inputs[i].rank(), name(input.dtype),
+             input.shape.text());
       }
       for (int64_t axis = 0; axis < input.shape.rank(); ++axis) {
-        if (const auto symbol = input.shape[axis].as_symbol()) symbols_.try_emplace(*symbol, inputs[i].shape[static_cast<size_t>(axis)]);
+        if (const auto symbol = input.shape[axis].as_symbol())
+          symbols_.try_emplace(*symbol, inputs[i].shape[static_cast<size_t>(axis)]);
       }
     }
     for (size_t i = 0; i < nodes.size(); ++i) {
       const auto& input = as<ir::Input>(*nodes[i]->op);
       for (int64_t axis = 0; axis < input.shape.rank(); ++axis) {
-        const int64_t expected = input.shape[axis].evaluate(symbols_), found = inputs[i].shape[static_cast<size_t>(axis)];
+        const int64_t expected = input.shape[axis].evaluate(symbols_),
+                      found = inputs[i].shape[static_cast<size_t>(axis)];
         if (expected != found) {
-          fail(ErrorKind::kInvalidArgument, "[interpret] input '{}', axis {}: expected {} = {}, found {}", input.name, axis,
+          fail(ErrorKind::kInvalidArgument,
+               "[interpret] input '{}', axis {}: expected {} = {}, found {}", input.name, axis,
                input.shape[axis].text(), expected, found);
         }
       }
@@ -69,13 +78,20 @@ class Run {
     Operands in;
     for (const ValueId id : n.inputs) in.push_back(id == ir::kAbsent ? nullptr : &at(id));
     switch (n.kind()) {
-      case OpKind::kParam: at(n.outputs[0]) = Array::of(parameter_(as<ir::Param>(*n.op).name)); return;
-      case OpKind::kIf: return branch(n, in);
-      case OpKind::kLoop: return loop(n, in);
-      case OpKind::kScan: return scan(n, in);
+      case OpKind::kParam:
+        at(n.outputs[0]) = Array::of(parameter_(as<ir::Param>(*n.op).name));
+        return;
+      case OpKind::kIf:
+        return branch(n, in);
+      case OpKind::kLoop:
+        return loop(n, in);
+      case OpKind::kScan:
+        return scan(n, in);
       case OpKind::kOpaque:
-        fail(ErrorKind::kUnsupported, "[interpret] the operator '{}' is not known", as<ir::Opaque>(*n.op).target);
-      default: break;
+        fail(ErrorKind::kUnsupported, "[interpret] the operator '{}' is not known",
+             as<ir::Opaque>(*n.op).target);
+      default:
+        break;
     }
     Array result = run_kernel(*n.op, in, symbols_);
     result.round();
@@ -124,7 +140,8 @@ class Run {
     std::vector<Array> stacked;
     for (size_t i = carried; i < n.outputs.size(); ++i) {
       Sizes shape;
-      for (const ir::Dim& d : graph_.type(n.outputs[i]).shape.dims) shape.push_back(d.evaluate(symbols_));
+      for (const ir::Dim& d : graph_.type(n.outputs[i]).shape.dims)
+        shape.push_back(d.evaluate(symbols_));
       stacked.emplace_back(graph_.type(n.outputs[i]).dtype, shape);
     }
     for (int64_t step = 0; step < length; ++step) {
@@ -137,7 +154,8 @@ class Run {
       for (size_t i = carried + scanned; i < in.size(); ++i) inputs.push_back(*in[i]);
       std::vector<Array> results = call(*n.graphs[0], std::move(inputs));
       for (size_t i = carried; i < results.size(); ++i) {
-        std::copy(results[i].data.begin(), results[i].data.end(), stacked[i - carried].data.begin() + step * results[i].size());
+        std::copy(results[i].data.begin(), results[i].data.end(),
+                  stacked[i - carried].data.begin() + step * results[i].size());
       }
       results.resize(carried);
       state = std::move(results);
@@ -154,7 +172,8 @@ class Run {
 
 }  // namespace
 
-NamedTensors interpret(const Graph& graph, const NamedTensors& inputs, const std::function<Tensor(const std::string&)>& parameter) {
+NamedTensors interpret(const Graph& graph, const NamedTensors& inputs,
+                       const std::function<Tensor(const std::string&)>& parameter) {
   std::vector<Array> arrays;
   std::vector<std::string> missing;
   for (const Node* n : graph.inputs()) {
@@ -165,14 +184,18 @@ NamedTensors interpret(const Graph& graph, const NamedTensors& inputs, const std
       arrays.push_back(Array::of(it->second));
     }
   }
-  if (!missing.empty()) fail(ErrorKind::kInvalidArgument, "[interpret] graph '{}': missing inputs {}", graph.name(), listed(missing));
+  if (!missing.empty())
+    fail(ErrorKind::kInvalidArgument, "[interpret] graph '{}': missing inputs {}", graph.name(),
+         listed(missing));
   std::vector<Array> results = Run(graph, parameter, {})(std::move(arrays));
   NamedTensors outputs;
-  for (size_t i = 0; i < results.size(); ++i) outputs.emplace(graph.outputs()[i].name, results[i].to_tensor());
+  for (size_t i = 0; i < results.size(); ++i)
+    outputs.emplace(graph.outputs()[i].name, results[i].to_tensor());
   return outputs;
 }
 
-NamedTensors interpret(const ir::Program& program, const std::string& component, const NamedTensors& inputs) {
+NamedTensors interpret(const ir::Program& program, const std::string& component,
+                       const NamedTensors& inputs) {
   for (const ir::Component& c : program.components) {
     if (c.name != component) continue;
     return interpret(*c.graph, inputs, [&](const std::string& parameter) {

@@ -23,7 +23,9 @@ std::vector<double> numbers(const Tensor& t) {
   return values;
 }
 
-Tensor floats(std::vector<float> values, std::vector<int64_t> shape) { return Tensor::of(values, std::move(shape)); }
+Tensor floats(std::vector<float> values, std::vector<int64_t> shape) {
+  return Tensor::of(values, std::move(shape));
+}
 
 TEST(Interpret, BroadcastsAsNumpy) {
   const Tensor y = run(R"(graph g
@@ -67,7 +69,8 @@ TEST(Interpret, AnAssumptionIsCheckedWhenItRuns) {
   output y %2
 end
 )";
-  EXPECT_THAT(numbers(run(kText, {{"a", floats({1, 2}, {2})}, {"b", floats({5, 5}, {2})}})), ElementsAre(6, 7));
+  EXPECT_THAT(numbers(run(kText, {{"a", floats({1, 2}, {2})}, {"b", floats({5, 5}, {2})}})),
+              ElementsAre(6, 7));
   EXPECT_THROW(run(kText, {{"a", floats({1, 2}, {2})}, {"b", floats({5}, {1})}}), Error);
 }
 
@@ -99,15 +102,18 @@ end
 
 TEST(Interpret, GathersAndSlices) {
   const NamedTensors inputs = {{"x", floats({0, 1, 2, 3, 4, 5}, {2, 3})}};
-  EXPECT_THAT(numbers(run("graph g\n  %0 = Input {name=\"x\", dtype=f32, shape=[2, 3]}\n  %1 = Constant {value=i64[2](2, -3)}\n"
+  EXPECT_THAT(numbers(run("graph g\n  %0 = Input {name=\"x\", dtype=f32, shape=[2, 3]}\n  %1 = "
+                          "Constant {value=i64[2](2, -3)}\n"
                           "  %2 = Gather(%0, %1) {axis=1}\n  output y %2\nend\n",
                           inputs)),
               ElementsAre(2, 0, 5, 3));
-  EXPECT_THAT(numbers(run("graph g\n  %0 = Input {name=\"x\", dtype=f32, shape=[2, 3]}\n  %1 = Slice(%0) {axis=1, begin=0, end=3, step=2}\n"
+  EXPECT_THAT(numbers(run("graph g\n  %0 = Input {name=\"x\", dtype=f32, shape=[2, 3]}\n  %1 = "
+                          "Slice(%0) {axis=1, begin=0, end=3, step=2}\n"
                           "  output y %1\nend\n",
                           inputs)),
               ElementsAre(0, 2, 3, 5));
-  EXPECT_THROW(run("graph g\n  %0 = Input {name=\"x\", dtype=f32, shape=[2, 3]}\n  %1 = Constant {value=i64[1](3)}\n"
+  EXPECT_THROW(run("graph g\n  %0 = Input {name=\"x\", dtype=f32, shape=[2, 3]}\n  %1 = Constant "
+                   "{value=i64[1](3)}\n"
                    "  %2 = Gather(%0, %1) {axis=1}\n  output y %2\nend\n",
                    inputs),
                Error);
@@ -132,7 +138,9 @@ TEST(Interpret, LoopsStopAtTheirTripsOrTheirCondition) {
 end
 )";
   const auto after_trips = [&](int64_t trips) {
-    return run(kText, {{"trips", Tensor::of(std::vector<int64_t>{trips}, {})}, {"x", floats({3}, {})}}).at(0);
+    return run(kText,
+               {{"trips", Tensor::of(std::vector<int64_t>{trips}, {})}, {"x", floats({3}, {})}})
+        .at(0);
   };
   EXPECT_EQ(after_trips(0), 3);
   EXPECT_EQ(after_trips(3), 24);
@@ -162,7 +170,9 @@ end
 
 TEST(Interpret, AnUnknownOperatorIsUnsupportedByName) {
   try {
-    run("graph g\n  %0 = Opaque {target=\"aten::mystery\", dtype=f32, shape=[1]}\n  output y %0\nend\n", {});
+    run("graph g\n  %0 = Opaque {target=\"aten::mystery\", dtype=f32, shape=[1]}\n  output y "
+        "%0\nend\n",
+        {});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);

@@ -19,52 +19,88 @@ Sizes evaluate_shape(const Shape& shape, const Symbols& symbols) {
 
 double unary_of(UnaryKind fn, double x) {
   switch (fn) {
-    case UnaryKind::kNeg: return -x;
-    case UnaryKind::kAbs: return std::abs(x);
-    case UnaryKind::kExp: return std::exp(x);
-    case UnaryKind::kLog: return std::log(x);
-    case UnaryKind::kSqrt: return std::sqrt(x);
-    case UnaryKind::kReciprocal: return 1 / x;
-    case UnaryKind::kSin: return std::sin(x);
-    case UnaryKind::kCos: return std::cos(x);
-    case UnaryKind::kTanh: return std::tanh(x);
-    case UnaryKind::kSigmoid: return 1 / (1 + std::exp(-x));
-    case UnaryKind::kErf: return std::erf(x);
-    case UnaryKind::kFloor: return std::floor(x);
-    case UnaryKind::kCeil: return std::ceil(x);
-    case UnaryKind::kNot: return x == 0 ? 1 : 0;
+    case UnaryKind::kNeg:
+      return -x;
+    case UnaryKind::kAbs:
+      return std::abs(x);
+    case UnaryKind::kExp:
+      return std::exp(x);
+    case UnaryKind::kLog:
+      return std::log(x);
+    case UnaryKind::kSqrt:
+      return std::sqrt(x);
+    case UnaryKind::kReciprocal:
+      return 1 / x;
+    case UnaryKind::kSin:
+      return std::sin(x);
+    case UnaryKind::kCos:
+      return std::cos(x);
+    case UnaryKind::kTanh:
+      return std::tanh(x);
+    case UnaryKind::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case UnaryKind::kErf:
+      return std::erf(x);
+    case UnaryKind::kFloor:
+      return std::floor(x);
+    case UnaryKind::kCeil:
+      return std::ceil(x);
+    case UnaryKind::kNot:
+      return x == 0 ? 1 : 0;
   }
   __builtin_unreachable();
 }
 
-double binary_of(BinaryKind fn, double a, double b, bool integer) {
-  if (integer && b == 0 && (fn == BinaryKind::kDiv || fn == BinaryKind::kFloorDiv || fn == BinaryKind::kMod)) {
+void check_divisor(BinaryKind fn, double divisor) {
+  const bool divides =
+      fn == BinaryKind::kDiv || fn == BinaryKind::kFloorDiv || fn == BinaryKind::kMod;
+  if (divides && divisor == 0)
     fail(ErrorKind::kInvalidArgument, "[interpret] an integer is divided by zero");
-  }
+}
+
+double binary_of(BinaryKind fn, double a, double b, bool integer) {
+  if (integer) check_divisor(fn, b);
   switch (fn) {
-    case BinaryKind::kAdd: return a + b;
-    case BinaryKind::kSub: return a - b;
-    case BinaryKind::kMul: return a * b;
-    case BinaryKind::kDiv: return integer ? std::trunc(a / b) : a / b;
-    case BinaryKind::kPow: return std::pow(a, b);
-    case BinaryKind::kMin: return std::isnan(a) || a < b ? a : b;
-    case BinaryKind::kMax: return std::isnan(a) || a > b ? a : b;
-    case BinaryKind::kFloorDiv: return std::floor(a / b);
-    case BinaryKind::kMod: return a - b * std::floor(a / b);
-    case BinaryKind::kAnd: return a != 0 && b != 0 ? 1 : 0;
-    case BinaryKind::kOr: return a != 0 || b != 0 ? 1 : 0;
+    case BinaryKind::kAdd:
+      return a + b;
+    case BinaryKind::kSub:
+      return a - b;
+    case BinaryKind::kMul:
+      return a * b;
+    case BinaryKind::kDiv:
+      return integer ? std::trunc(a / b) : a / b;
+    case BinaryKind::kPow:
+      return std::pow(a, b);
+    case BinaryKind::kMin:
+      return std::isnan(a) || a < b ? a : b;
+    case BinaryKind::kMax:
+      return std::isnan(a) || a > b ? a : b;
+    case BinaryKind::kFloorDiv:
+      return std::floor(a / b);
+    case BinaryKind::kMod:
+      return a - b * std::floor(a / b);
+    case BinaryKind::kAnd:
+      return a != 0 && b != 0 ? 1 : 0;
+    case BinaryKind::kOr:
+      return a != 0 || b != 0 ? 1 : 0;
   }
   __builtin_unreachable();
 }
 
 bool compare_of(CompareKind fn, double a, double b) {
   switch (fn) {
-    case CompareKind::kEqual: return a == b;
-    case CompareKind::kNotEqual: return a != b;
-    case CompareKind::kLess: return a < b;
-    case CompareKind::kLessEqual: return a <= b;
-    case CompareKind::kGreater: return a > b;
-    case CompareKind::kGreaterEqual: return a >= b;
+    case CompareKind::kEqual:
+      return a == b;
+    case CompareKind::kNotEqual:
+      return a != b;
+    case CompareKind::kLess:
+      return a < b;
+    case CompareKind::kLessEqual:
+      return a <= b;
+    case CompareKind::kGreater:
+      return a > b;
+    case CompareKind::kGreaterEqual:
+      return a >= b;
   }
   __builtin_unreachable();
 }
@@ -72,14 +108,18 @@ bool compare_of(CompareKind fn, double a, double b) {
 template <class F>
 Array map2(DType dtype, const Array& a, const Array& b, F f) {
   Array out(dtype, broadcast_shape(a.shape, b.shape));
-  const std::vector<int64_t> ia = broadcast_index(out.shape, a.shape), ib = broadcast_index(out.shape, b.shape);
-  for (int64_t i = 0; i < out.size(); ++i) out[i] = f(a[ia[static_cast<size_t>(i)]], b[ib[static_cast<size_t>(i)]]);
+  const std::vector<int64_t> ia = broadcast_index(out.shape, a.shape),
+                             ib = broadcast_index(out.shape, b.shape);
+  for (int64_t i = 0; i < out.size(); ++i)
+    out[i] = f(a[ia[static_cast<size_t>(i)]], b[ib[static_cast<size_t>(i)]]);
   return out;
 }
 
 Array run_where(const Operands& in) {
-  Array out(in[1]->dtype, broadcast_shape(in[0]->shape, broadcast_shape(in[1]->shape, in[2]->shape)));
-  const auto c = broadcast_index(out.shape, in[0]->shape), a = broadcast_index(out.shape, in[1]->shape),
+  Array out(in[1]->dtype,
+            broadcast_shape(in[0]->shape, broadcast_shape(in[1]->shape, in[2]->shape)));
+  const auto c = broadcast_index(out.shape, in[0]->shape),
+             a = broadcast_index(out.shape, in[1]->shape),
              b = broadcast_index(out.shape, in[2]->shape);
   for (int64_t i = 0; i < out.size(); ++i) {
     const auto at = static_cast<size_t>(i);
@@ -92,10 +132,14 @@ double start_of(ReduceKind fn) {
   switch (fn) {
     case ReduceKind::kSum:
     case ReduceKind::kMean:
-    case ReduceKind::kAny: return 0;
-    case ReduceKind::kAll: return 1;
-    case ReduceKind::kMax: return -std::numeric_limits<double>::infinity();
-    case ReduceKind::kMin: return std::numeric_limits<double>::infinity();
+    case ReduceKind::kAny:
+      return 0;
+    case ReduceKind::kAll:
+      return 1;
+    case ReduceKind::kMax:
+      return -std::numeric_limits<double>::infinity();
+    case ReduceKind::kMin:
+      return std::numeric_limits<double>::infinity();
   }
   __builtin_unreachable();
 }
@@ -103,11 +147,16 @@ double start_of(ReduceKind fn) {
 double reduce_of(ReduceKind fn, double a, double b) {
   switch (fn) {
     case ReduceKind::kSum:
-    case ReduceKind::kMean: return a + b;
-    case ReduceKind::kAny: return a != 0 || b != 0 ? 1 : 0;
-    case ReduceKind::kAll: return a != 0 && b != 0 ? 1 : 0;
-    case ReduceKind::kMax: return std::max(a, b);
-    case ReduceKind::kMin: return std::min(a, b);
+    case ReduceKind::kMean:
+      return a + b;
+    case ReduceKind::kAny:
+      return a != 0 || b != 0 ? 1 : 0;
+    case ReduceKind::kAll:
+      return a != 0 && b != 0 ? 1 : 0;
+    case ReduceKind::kMax:
+      return std::max(a, b);
+    case ReduceKind::kMin:
+      return std::min(a, b);
   }
   __builtin_unreachable();
 }
@@ -181,23 +230,27 @@ Array run_softmax(Array x, int64_t axis) {
     double largest = -std::numeric_limits<double>::infinity();
     for (int64_t i = 0; i < length; ++i) largest = std::max(largest, x[first + i * stride]);
     double sum = 0;
-    for (int64_t i = 0; i < length; ++i) sum += x[first + i * stride] = std::exp(x[first + i * stride] - largest);
+    for (int64_t i = 0; i < length; ++i)
+      sum += x[first + i * stride] = std::exp(x[first + i * stride] - largest);
     for (int64_t i = 0; i < length; ++i) x[first + i * stride] /= sum;
   });
   return x;
 }
 
 Array run_matmul(const Array& a, const Array& b) {
-  const Sizes batch_a(a.shape.begin(), a.shape.end() - 2), batch_b(b.shape.begin(), b.shape.end() - 2);
+  const Sizes batch_a(a.shape.begin(), a.shape.end() - 2),
+      batch_b(b.shape.begin(), b.shape.end() - 2);
   Sizes shape = broadcast_shape(batch_a, batch_b);
-  const std::vector<int64_t> ia = broadcast_index(shape, batch_a), ib = broadcast_index(shape, batch_b);
+  const std::vector<int64_t> ia = broadcast_index(shape, batch_a),
+                             ib = broadcast_index(shape, batch_b);
   const int64_t m = a.shape[a.shape.size() - 2], k = a.shape.back(), n = b.shape.back();
   shape.push_back(m);
   shape.push_back(n);
   Array out(a.dtype, shape);
   for (size_t s = 0; s < ia.size(); ++s) {
     for (int64_t r = 0; r < m; ++r) {
-      double* row = &out.data[(s * static_cast<size_t>(m) + static_cast<size_t>(r)) * static_cast<size_t>(n)];
+      double* row =
+          &out.data[(s * static_cast<size_t>(m) + static_cast<size_t>(r)) * static_cast<size_t>(n)];
       for (int64_t i = 0; i < k; ++i) {
         const double x = a[(ia[s] * m + r) * k + i];
         for (int64_t c = 0; c < n; ++c) row[c] += x * b[(ib[s] * k + i) * n + c];
@@ -211,7 +264,8 @@ Array run_transpose(const Array& x, const std::vector<int64_t>& perm) {
   const int64_t rank = x.rank();
   Sizes shape, strides, from_strides(x.shape.size(), 1);
   for (int64_t i = rank - 2; i >= 0; --i) {
-    from_strides[static_cast<size_t>(i)] = from_strides[static_cast<size_t>(i + 1)] * x.shape[static_cast<size_t>(i + 1)];
+    from_strides[static_cast<size_t>(i)] =
+        from_strides[static_cast<size_t>(i + 1)] * x.shape[static_cast<size_t>(i + 1)];
   }
   for (const int64_t p : perm) {
     shape.push_back(x.shape[static_cast<size_t>(axis_of(p, rank))]);
@@ -233,7 +287,9 @@ Array run_transpose(const Array& x, const std::vector<int64_t>& perm) {
 }
 
 Array with_shape(Array x, Sizes shape) {
-  if (product(shape) != x.size()) fail(ErrorKind::kInvalidArgument, "[interpret] {} elements in a shape of {}", x.size(), product(shape));
+  if (product(shape) != x.size())
+    fail(ErrorKind::kInvalidArgument, "[interpret] {} elements in a shape of {}", x.size(),
+         product(shape));
   x.shape = std::move(shape);
   return x;
 }
@@ -260,7 +316,8 @@ Array run_slice(const Array& x, const Slice& op, const Symbols& symbols) {
   const int64_t size = x.shape[static_cast<size_t>(axis)];
   const int64_t begin = op.begin.evaluate(symbols), end = op.end.evaluate(symbols);
   if (begin < 0 || end < begin || end > size) {
-    fail(ErrorKind::kInvalidArgument, "[interpret] slice [{}, {}) of an axis of {}", begin, end, size);
+    fail(ErrorKind::kInvalidArgument, "[interpret] slice [{}, {}) of an axis of {}", begin, end,
+         size);
   }
   Sizes shape = x.shape;
   const int64_t length = (end - begin + op.step - 1) / op.step;
@@ -277,17 +334,21 @@ Array run_slice(const Array& x, const Slice& op, const Symbols& symbols) {
 
 int64_t checked_index(double value, int64_t size) {
   const auto index = static_cast<int64_t>(value);
-  if (index < -size || index >= size) fail(ErrorKind::kInvalidArgument, "[interpret] index {} of an axis of {}", index, size);
+  if (index < -size || index >= size)
+    fail(ErrorKind::kInvalidArgument, "[interpret] index {} of an axis of {}", index, size);
   return index < 0 ? index + size : index;
 }
 
 Array run_gather_elements(const Operands& in, int64_t axis_attribute) {
   const Array &x = *in[0], &indices = *in[1];
   const int64_t axis = axis_of(axis_attribute, x.rank());
-  const int64_t size = x.shape[static_cast<size_t>(axis)], length = indices.shape[static_cast<size_t>(axis)];
+  const int64_t size = x.shape[static_cast<size_t>(axis)],
+                length = indices.shape[static_cast<size_t>(axis)];
   for (size_t i = 0; i < x.shape.size(); ++i) {
     if (static_cast<int64_t>(i) != axis && x.shape[i] != indices.shape[i]) {
-      fail(ErrorKind::kInvalidArgument, "[interpret] GatherElements: sizes {} and {} beside the axis", x.shape[i], indices.shape[i]);
+      fail(ErrorKind::kInvalidArgument,
+           "[interpret] GatherElements: sizes {} and {} beside the axis", x.shape[i],
+           indices.shape[i]);
     }
   }
   Array out(x.dtype, indices.shape);
@@ -353,7 +414,8 @@ Array run_concat(const Operands& in, int64_t axis_attribute) {
   for (const Array* part : in) {
     for (size_t i = 0; i < shape.size(); ++i) {
       if (static_cast<int64_t>(i) != axis && part->shape[i] != shape[i]) {
-        fail(ErrorKind::kInvalidArgument, "[interpret] Concat: sizes {} and {} beside the axis", part->shape[i], shape[i]);
+        fail(ErrorKind::kInvalidArgument, "[interpret] Concat: sizes {} and {} beside the axis",
+             part->shape[i], shape[i]);
       }
     }
     shape[static_cast<size_t>(axis)] += part->shape[static_cast<size_t>(axis)];
@@ -369,17 +431,22 @@ Array run_concat(const Operands& in, int64_t axis_attribute) {
   return out;
 }
 
-Array run_kernel(const Op& op, const Operands& in, const Symbols& symbols) {
+Array run_kernel(const Op& op, const Operands& in,
+                 const Symbols& symbols) {  // #lizard forgives: a table, one line an op
   switch (op.kind) {
-    case OpKind::kConstant: return Array::of(as<Constant>(op).value);
-    case OpKind::kFull: return run_full(in, evaluate_shape(as<Full>(op).shape, symbols));
-    case OpKind::kIota: return run_iota(as<Iota>(op).count.evaluate(symbols));
+    case OpKind::kConstant:
+      return Array::of(as<Constant>(op).value);
+    case OpKind::kFull:
+      return run_full(in, evaluate_shape(as<Full>(op).shape, symbols));
+    case OpKind::kIota:
+      return run_iota(as<Iota>(op).count.evaluate(symbols));
     case OpKind::kDimToTensor: {
       Array out(DType::kI64, {});
       out[0] = static_cast<double>(as<DimToTensor>(op).dim.evaluate(symbols));
       return out;
     }
-    case OpKind::kCast: return run_cast(*in[0], as<Cast>(op).to);
+    case OpKind::kCast:
+      return run_cast(*in[0], as<Cast>(op).to);
     case OpKind::kUnary: {
       Array out = *in[0];
       for (double& v : out.data) v = unary_of(as<Unary>(op).fn, v);
@@ -387,39 +454,66 @@ Array run_kernel(const Op& op, const Operands& in, const Symbols& symbols) {
     }
     case OpKind::kBinary: {
       const bool integer = is_integer(in[0]->dtype);
-      return map2(in[0]->dtype, *in[0], *in[1], [&](double a, double b) { return binary_of(as<Binary>(op).fn, a, b, integer); });
+      return map2(in[0]->dtype, *in[0], *in[1],
+                  [&](double a, double b) { return binary_of(as<Binary>(op).fn, a, b, integer); });
     }
     case OpKind::kCompare:
-      return map2(DType::kBool, *in[0], *in[1], [&](double a, double b) { return compare_of(as<Compare>(op).fn, a, b) ? 1.0 : 0.0; });
-    case OpKind::kWhere: return run_where(in);
-    case OpKind::kReduce: return run_reduce(*in[0], as<Reduce>(op));
-    case OpKind::kArgMax: return run_argmax(*in[0], as<ArgMax>(op).axis);
-    case OpKind::kCumSum: return run_cumsum(*in[0], as<CumSum>(op).axis);
-    case OpKind::kSoftmax: return run_softmax(*in[0], as<Softmax>(op).axis);
-    case OpKind::kMatMul: return run_matmul(*in[0], *in[1]);
-    case OpKind::kReshape: return with_shape(*in[0], evaluate_shape(as<Reshape>(op).shape, symbols));
-    case OpKind::kTranspose: return run_transpose(*in[0], as<Transpose>(op).perm);
-    case OpKind::kExpand: return run_expand(*in[0], evaluate_shape(as<Expand>(op).shape, symbols));
-    case OpKind::kUnsqueeze: return run_unsqueeze(*in[0], as<Unsqueeze>(op).axes, false);
-    case OpKind::kSqueeze: return run_unsqueeze(*in[0], as<Squeeze>(op).axes, true);
-    case OpKind::kConcat: return run_concat(in, as<Concat>(op).axis);
-    case OpKind::kSlice: return run_slice(*in[0], as<Slice>(op), symbols);
-    case OpKind::kGather: return run_gather(in, as<Gather>(op).axis);
-    case OpKind::kGatherElements: return run_gather_elements(in, as<GatherElements>(op).axis);
-    case OpKind::kLinear: return run_linear(in);
-    case OpKind::kEmbedding: return run_gather(in, 0);
-    case OpKind::kRmsNorm: return run_rms_norm(in, as<RmsNorm>(op).eps);
-    case OpKind::kLayerNorm: return run_layer_norm(in, as<LayerNorm>(op).eps);
-    case OpKind::kActivation: return run_activation(in, as<Activation>(op).fn);
-    case OpKind::kRope: return run_rope(in);
-    case OpKind::kAttention: return run_attention(in, as<Attention>(op));
-    case OpKind::kCacheAppend: return run_concat(in, 2);
+      return map2(DType::kBool, *in[0], *in[1], [&](double a, double b) {
+        return compare_of(as<Compare>(op).fn, a, b) ? 1.0 : 0.0;
+      });
+    case OpKind::kWhere:
+      return run_where(in);
+    case OpKind::kReduce:
+      return run_reduce(*in[0], as<Reduce>(op));
+    case OpKind::kArgMax:
+      return run_argmax(*in[0], as<ArgMax>(op).axis);
+    case OpKind::kCumSum:
+      return run_cumsum(*in[0], as<CumSum>(op).axis);
+    case OpKind::kSoftmax:
+      return run_softmax(*in[0], as<Softmax>(op).axis);
+    case OpKind::kMatMul:
+      return run_matmul(*in[0], *in[1]);
+    case OpKind::kReshape:
+      return with_shape(*in[0], evaluate_shape(as<Reshape>(op).shape, symbols));
+    case OpKind::kTranspose:
+      return run_transpose(*in[0], as<Transpose>(op).perm);
+    case OpKind::kExpand:
+      return run_expand(*in[0], evaluate_shape(as<Expand>(op).shape, symbols));
+    case OpKind::kUnsqueeze:
+      return run_unsqueeze(*in[0], as<Unsqueeze>(op).axes, false);
+    case OpKind::kSqueeze:
+      return run_unsqueeze(*in[0], as<Squeeze>(op).axes, true);
+    case OpKind::kConcat:
+      return run_concat(in, as<Concat>(op).axis);
+    case OpKind::kSlice:
+      return run_slice(*in[0], as<Slice>(op), symbols);
+    case OpKind::kGather:
+      return run_gather(in, as<Gather>(op).axis);
+    case OpKind::kGatherElements:
+      return run_gather_elements(in, as<GatherElements>(op).axis);
+    case OpKind::kLinear:
+      return run_linear(in);
+    case OpKind::kEmbedding:
+      return run_gather(in, 0);
+    case OpKind::kRmsNorm:
+      return run_rms_norm(in, as<RmsNorm>(op).eps);
+    case OpKind::kLayerNorm:
+      return run_layer_norm(in, as<LayerNorm>(op).eps);
+    case OpKind::kActivation:
+      return run_activation(in, as<Activation>(op).fn);
+    case OpKind::kRope:
+      return run_rope(in);
+    case OpKind::kAttention:
+      return run_attention(in, as<Attention>(op));
+    case OpKind::kCacheAppend:
+      return run_concat(in, 2);
     case OpKind::kInput:
     case OpKind::kParam:
     case OpKind::kIf:
     case OpKind::kLoop:
     case OpKind::kScan:
-    case OpKind::kOpaque: break;
+    case OpKind::kOpaque:
+      break;
   }
   fail(ErrorKind::kInternal, "[interpret] {} has no kernel", name(op.kind));
 }

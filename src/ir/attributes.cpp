@@ -67,35 +67,45 @@ std::string format_attribute(const std::vector<int64_t>& value) {
   return fmt::format("{}", Shape::of(value).text());
 }
 
-std::string format_attribute(const std::optional<int64_t>& value) { return value ? std::to_string(*value) : "none"; }
+std::string format_attribute(const std::optional<int64_t>& value) {
+  return value ? std::to_string(*value) : "none";
+}
 
 std::string format_attribute(const Tensor& value) {
   std::string text = std::string(name(value.dtype())) + Shape::of(value.shape()).text() + "(";
-  for (int64_t i = 0; i < value.num_elements(); ++i) text += (i > 0 ? ", " : "") + element_text(value, i);
+  for (int64_t i = 0; i < value.num_elements(); ++i)
+    text += (i > 0 ? ", " : "") + element_text(value, i);
   return text + ")";
+}
+
+size_t find_outside(std::string_view text, std::string_view mark, size_t begin) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = begin; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') {
+      ++i;  // the next character is meant as it is
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && depth == 0 && text.substr(i, mark.size()) == mark) {
+      return i;
+    } else if (!quoted && std::string_view("([{").find(c) != std::string_view::npos) {
+      ++depth;
+    } else if (!quoted && std::string_view(")]}").find(c) != std::string_view::npos) {
+      --depth;
+    }
+  }
+  return std::string_view::npos;
 }
 
 std::vector<std::string_view> split_list(std::string_view text) {
   std::vector<std::string_view> items;
-  int depth = 0;
-  bool quoted = false;
-  size_t begin = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      if (c == '"') quoted = false;
-      continue;
-    }
-    if (c == '"') quoted = true;
-    if (c == '(' || c == '[' || c == '{') ++depth;
-    if (c == ')' || c == ']' || c == '}') --depth;
-    if (c == ',' && depth == 0) {
-      items.push_back(trimmed(text.substr(begin, i - begin)));
-      begin = i + 1;
-    }
+  for (size_t comma = find_outside(text, ","); comma != std::string_view::npos;
+       comma = find_outside(text, ",")) {
+    items.push_back(trimmed(text.substr(0, comma)));
+    text.remove_prefix(comma + 1);
   }
-  const std::string_view last = trimmed(text.substr(std::min(begin, text.size())));
+  const std::string_view last = trimmed(text);
   if (!last.empty() || !items.empty()) items.push_back(last);
   return items;
 }
@@ -148,7 +158,8 @@ void parse_attribute(std::string_view text, Dim& value) { value = Dim::parse(tri
 
 void parse_attribute(std::string_view text, Shape& value) {
   value.dims.clear();
-  for (const std::string_view item : split_list(inside(text, '[', ']'))) value.dims.push_back(Dim::parse(item));
+  for (const std::string_view item : split_list(inside(text, '[', ']')))
+    value.dims.push_back(Dim::parse(item));
 }
 
 void parse_attribute(std::string_view text, std::vector<int64_t>& value) {
@@ -184,7 +195,8 @@ void parse_attribute(std::string_view text, Tensor& value) {
   const std::vector<std::string_view> items = split_list(inside(text.substr(close + 1), '(', ')'));
   int64_t count = 1;
   for (const int64_t size : sizes) {
-    if (size < 0 || __builtin_mul_overflow(count, size, &count)) fail_word(text, "sizes that are not negative");
+    if (size < 0 || __builtin_mul_overflow(count, size, &count))
+      fail_word(text, "sizes that are not negative");
   }
   if (static_cast<size_t>(count) != items.size()) {
     fail_word(text, fmt::format("{} elements, as the shape says", count));

@@ -55,6 +55,8 @@ void parse_attribute(std::string_view text, E& value) {
   fail_word(text, known);
 }
 
+/// Where `mark` first stands outside brackets and quotes, from `begin` on; npos if nowhere.
+size_t find_outside(std::string_view text, std::string_view mark, size_t begin = 0);
 /// Splits at commas that stand outside brackets and quotes; trims.
 std::vector<std::string_view> split_list(std::string_view text);
 

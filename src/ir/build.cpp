@@ -59,7 +59,9 @@ Value compare(CompareKind fn, Value a, Value b) {
   return a.graph().add_one(make(op), {a, b});
 }
 
-Value where(Value condition, Value a, Value b) { return a.graph().add_one(make(Where{}), {condition, a, b}); }
+Value where(Value condition, Value a, Value b) {
+  return a.graph().add_one(make(Where{}), {condition, a, b});
+}
 
 Value operator+(Value a, double b) { return a + scalar(a.graph(), a.dtype(), b); }
 Value operator-(Value a, double b) { return a - scalar(a.graph(), a.dtype(), b); }

@@ -1,5 +1,5 @@
-// Short words for adding nodes: x * w + b, softmax(x), reshape(x, {...}). Each adds to its operand's graph.
-// Numbers become constants of the tensor's dtype.
+// Short words for adding nodes: x * w + b, softmax(x), reshape(x, {...}). Each adds to its
+// operand's graph. Numbers become constants of the tensor's dtype.
 #pragma once
 
 #include <string>

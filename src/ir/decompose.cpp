@@ -17,7 +17,9 @@ Value linear(Value x, Value weight, Value bias) {
 
 Value rms_norm(Value x, Value weight, double eps) {
   const Value wide = cast(x, DType::kF32);
-  const Value mean = reduce(ReduceKind::kMean, binary(BinaryKind::kPow, wide, scalar(x.graph(), DType::kF32, 2)), {-1}, true);
+  const Value mean =
+      reduce(ReduceKind::kMean, binary(BinaryKind::kPow, wide, scalar(x.graph(), DType::kF32, 2)),
+             {-1}, true);
   return cast(wide / unary(UnaryKind::kSqrt, mean + eps), x.dtype()) * weight;
 }
 
@@ -31,10 +33,14 @@ Value layer_norm(Value x, Value weight, Value bias, double eps) {
 
 Value activate(ActivationKind fn, Value x) {
   switch (fn) {
-    case ActivationKind::kSilu: return x * unary(UnaryKind::kSigmoid, x);
-    case ActivationKind::kQuickGelu: return x * unary(UnaryKind::kSigmoid, x * 1.702);
-    case ActivationKind::kRelu: return binary(BinaryKind::kMax, x, scalar(x.graph(), x.dtype(), 0));
-    case ActivationKind::kGelu: return x * 0.5 * (unary(UnaryKind::kErf, x * std::numbers::sqrt2 * 0.5) + 1);
+    case ActivationKind::kSilu:
+      return x * unary(UnaryKind::kSigmoid, x);
+    case ActivationKind::kQuickGelu:
+      return x * unary(UnaryKind::kSigmoid, x * 1.702);
+    case ActivationKind::kRelu:
+      return binary(BinaryKind::kMax, x, scalar(x.graph(), x.dtype(), 0));
+    case ActivationKind::kGelu:
+      return x * 0.5 * (unary(UnaryKind::kErf, x * std::numbers::sqrt2 * 0.5) + 1);
     case ActivationKind::kGeluTanh: {
       const Value cubic = x + x * x * x * 0.044715;
       return x * 0.5 * (unary(UnaryKind::kTanh, cubic * std::sqrt(2 / std::numbers::pi)) + 1);
@@ -43,8 +49,8 @@ Value activate(ActivationKind fn, Value x) {
   __builtin_unreachable();
 }
 
-/// With tables [cos, cos] and [-sin, sin], shared by all layers, a layer needs one product and sum of x and of x with
-/// its halves swapped.
+/// With tables [cos, cos] and [-sin, sin], shared by all layers, a layer needs one product and sum
+/// of x and of x with its halves swapped.
 Value rope(Value x, Value cos, Value sin) {
   const int64_t half = cos.shape()[-1].value();
   const Dim& head = x.shape()[-1];
@@ -108,17 +114,27 @@ Value attention(Graph& g, const Attention& a, std::span<const Value> in) {
 Value decompose(Graph& to, const Op& op, std::span<const Value> operands) {
   const auto in = [&](size_t i) { return i < operands.size() ? operands[i] : Value(); };
   switch (op.kind) {
-    case OpKind::kLinear: return linear(in(0), in(1), in(2));
-    case OpKind::kEmbedding: return gather(in(0), in(1), 0);
-    case OpKind::kRmsNorm: return rms_norm(in(0), in(1), as<RmsNorm>(op).eps);
-    case OpKind::kLayerNorm: return layer_norm(in(0), in(1), in(2), as<LayerNorm>(op).eps);
-    case OpKind::kActivation: return activate(as<Activation>(op).fn, in(0));
-    case OpKind::kRope: return rope(in(0), in(1), in(2));
-    case OpKind::kAttention: return attention(to, as<Attention>(op), operands);
-    case OpKind::kCacheAppend: return concat({in(0), in(1)}, 2);
-    default: break;
+    case OpKind::kLinear:
+      return linear(in(0), in(1), in(2));
+    case OpKind::kEmbedding:
+      return gather(in(0), in(1), 0);
+    case OpKind::kRmsNorm:
+      return rms_norm(in(0), in(1), as<RmsNorm>(op).eps);
+    case OpKind::kLayerNorm:
+      return layer_norm(in(0), in(1), in(2), as<LayerNorm>(op).eps);
+    case OpKind::kActivation:
+      return activate(as<Activation>(op).fn, in(0));
+    case OpKind::kRope:
+      return rope(in(0), in(1), in(2));
+    case OpKind::kAttention:
+      return attention(to, as<Attention>(op), operands);
+    case OpKind::kCacheAppend:
+      return concat({in(0), in(1)}, 2);
+    default:
+      break;
   }
-  fail(ErrorKind::kInternal, "[decompose] {} is a primitive: this is a bug in tranship", name(op.kind));
+  fail(ErrorKind::kInternal, "[decompose] {} is a primitive: this is a bug in tranship",
+       name(op.kind));
 }
 
 }  // namespace tranship::ir

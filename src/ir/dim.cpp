@@ -7,7 +7,8 @@
 
 namespace tranship::ir {
 
-// Terms in canonical order: by their factors' text, the constant last; no zero coefficient, no two alike.
+// Terms in canonical order: by their factors' text, the constant last; no zero coefficient, no two
+// alike.
 struct Polynomial {
   std::vector<Dim::Term> terms;
   std::string text;
@@ -51,11 +52,16 @@ int64_t floor_div_int(int64_t a, int64_t b) {
 
 int64_t apply(Factor::Kind kind, int64_t a, int64_t b) {
   switch (kind) {
-    case Factor::Kind::kFloorDiv: return floor_div_int(a, b);
-    case Factor::Kind::kMod: return a - b * floor_div_int(a, b);
-    case Factor::Kind::kMin: return std::min(a, b);
-    case Factor::Kind::kMax: return std::max(a, b);
-    case Factor::Kind::kSymbol: break;
+    case Factor::Kind::kFloorDiv:
+      return floor_div_int(a, b);
+    case Factor::Kind::kMod:
+      return a - b * floor_div_int(a, b);
+    case Factor::Kind::kMin:
+      return std::min(a, b);
+    case Factor::Kind::kMax:
+      return std::max(a, b);
+    case Factor::Kind::kSymbol:
+      break;
   }
   check(false, "apply: a symbol is not a function");
   return 0;
@@ -63,11 +69,16 @@ int64_t apply(Factor::Kind kind, int64_t a, int64_t b) {
 
 std::string_view function_name(Factor::Kind kind) {
   switch (kind) {
-    case Factor::Kind::kFloorDiv: return "floor_div";
-    case Factor::Kind::kMod: return "mod";
-    case Factor::Kind::kMin: return "min";
-    case Factor::Kind::kMax: return "max";
-    case Factor::Kind::kSymbol: break;
+    case Factor::Kind::kFloorDiv:
+      return "floor_div";
+    case Factor::Kind::kMod:
+      return "mod";
+    case Factor::Kind::kMin:
+      return "min";
+    case Factor::Kind::kMax:
+      return "max";
+    case Factor::Kind::kSymbol:
+      break;
   }
   return "symbol";
 }
@@ -77,7 +88,8 @@ std::string_view function_name(Factor::Kind kind) {
 Dim Dim::of(std::vector<Term> terms) {
   std::map<std::string, Term> by_key;
   for (Term& t : terms) {
-    std::sort(t.factors.begin(), t.factors.end(), [](const Factor& a, const Factor& b) { return a.text < b.text; });
+    std::sort(t.factors.begin(), t.factors.end(),
+              [](const Factor& a, const Factor& b) { return a.text < b.text; });
     auto [it, added] = by_key.try_emplace(key_of(t.factors), t);
     if (!added) it->second.coefficient += t.coefficient;
   }
@@ -109,7 +121,8 @@ Dim Dim::function(Factor::Kind kind, const Dim& a, const Dim& b) {
   f.arguments = {a, b};
   const bool commutes = kind == Factor::Kind::kMin || kind == Factor::Kind::kMax;
   if (commutes && b.text() < a.text()) std::swap(f.arguments[0], f.arguments[1]);
-  f.text = fmt::format("{}({}, {})", function_name(kind), f.arguments[0].text(), f.arguments[1].text());
+  f.text =
+      fmt::format("{}({}, {})", function_name(kind), f.arguments[0].text(), f.arguments[1].text());
   return of({{1, {f}}});
 }
 
@@ -118,7 +131,9 @@ int64_t Dim::value() const {
   return constant_;
 }
 
-std::string Dim::text() const { return is_static() ? std::to_string(constant_) : polynomial_->text; }
+std::string Dim::text() const {
+  return is_static() ? std::to_string(constant_) : polynomial_->text;
+}
 
 std::vector<Dim::Term> Dim::terms() const {
   if (is_static()) return {{constant_, {}}};
@@ -128,7 +143,8 @@ std::vector<Dim::Term> Dim::terms() const {
 std::optional<std::string> Dim::as_symbol() const {
   if (is_static() || polynomial_->terms.size() != 1) return std::nullopt;
   const Term& t = polynomial_->terms[0];
-  if (t.coefficient != 1 || t.factors.size() != 1 || t.factors[0].kind != Factor::Kind::kSymbol) return std::nullopt;
+  if (t.coefficient != 1 || t.factors.size() != 1 || t.factors[0].kind != Factor::Kind::kSymbol)
+    return std::nullopt;
   return t.factors[0].symbol;
 }
 
@@ -138,7 +154,8 @@ int64_t Dim::evaluate(const std::map<std::string, int64_t>& symbols) const {
   const Dim d = substitute(dims);
   if (!d.is_static()) {
     const std::set<std::string> open = d.symbols();
-    fail(ErrorKind::kInvalidArgument, "[dim] '{}' needs a value for {}", text(), listed({open.begin(), open.end()}));
+    fail(ErrorKind::kInvalidArgument, "[dim] '{}' needs a value for {}", text(),
+         listed({open.begin(), open.end()}));
   }
   return d.constant_;
 }
@@ -157,11 +174,20 @@ Dim Dim::substitute(const std::map<std::string, Dim>& symbols) const {
       const Dim a = f.arguments[0].substitute(symbols);
       const Dim b = f.arguments[1].substitute(symbols);
       switch (f.kind) {
-        case Factor::Kind::kFloorDiv: product = product * floor_div(a, b); break;
-        case Factor::Kind::kMod: product = product * mod(a, b); break;
-        case Factor::Kind::kMin: product = product * min(a, b); break;
-        case Factor::Kind::kMax: product = product * max(a, b); break;
-        case Factor::Kind::kSymbol: break;
+        case Factor::Kind::kFloorDiv:
+          product = product * floor_div(a, b);
+          break;
+        case Factor::Kind::kMod:
+          product = product * mod(a, b);
+          break;
+        case Factor::Kind::kMin:
+          product = product * min(a, b);
+          break;
+        case Factor::Kind::kMax:
+          product = product * max(a, b);
+          break;
+        case Factor::Kind::kSymbol:
+          break;
       }
     }
     sum = sum + product;
@@ -182,7 +208,8 @@ std::set<std::string> Dim::symbols() const {
 }
 
 bool operator==(const Dim& a, const Dim& b) {
-  if (a.is_static() || b.is_static()) return a.is_static() && b.is_static() && a.constant_ == b.constant_;
+  if (a.is_static() || b.is_static())
+    return a.is_static() && b.is_static() && a.constant_ == b.constant_;
   return a.polynomial_ == b.polynomial_ || a.polynomial_->text == b.polynomial_->text;
 }
 
@@ -220,7 +247,8 @@ Dim floor_div(const Dim& a, const Dim& b) {
       if (!exact) break;
       t.coefficient /= divisor[0].coefficient;
       for (const Dim::Factor& f : divisor[0].factors) {
-        const auto it = std::find_if(t.factors.begin(), t.factors.end(), [&](const auto& g) { return g.text == f.text; });
+        const auto it = std::find_if(t.factors.begin(), t.factors.end(),
+                                     [&](const auto& g) { return g.text == f.text; });
         exact = exact && it != t.factors.end();
         if (!exact) break;
         t.factors.erase(it);
@@ -237,8 +265,12 @@ Dim mod(const Dim& a, const Dim& b) {
   if (!a.is_static() && floor_div(a, b) * b == a) return 0;
   return Dim::function(Dim::Factor::Kind::kMod, a, b);
 }
-Dim min(const Dim& a, const Dim& b) { return a == b ? a : Dim::function(Dim::Factor::Kind::kMin, a, b); }
-Dim max(const Dim& a, const Dim& b) { return a == b ? a : Dim::function(Dim::Factor::Kind::kMax, a, b); }
+Dim min(const Dim& a, const Dim& b) {
+  return a == b ? a : Dim::function(Dim::Factor::Kind::kMin, a, b);
+}
+Dim max(const Dim& a, const Dim& b) {
+  return a == b ? a : Dim::function(Dim::Factor::Kind::kMax, a, b);
+}
 Dim ceil_div(const Dim& a, const Dim& b) { return floor_div(a + b - 1, b); }
 
 namespace {
@@ -260,7 +292,8 @@ class DimParser {
   static constexpr int kMaxDepth = 64;
 
   [[noreturn]] void error(std::string_view expected) const {
-    fail(ErrorKind::kInvalidArgument, "[dim] '{}', column {}: expected {}", text_, at_ + 1, expected);
+    fail(ErrorKind::kInvalidArgument, "[dim] '{}', column {}: expected {}", text_, at_ + 1,
+         expected);
   }
   void skip_spaces() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -304,7 +337,9 @@ class DimParser {
     }
     skip_spaces();
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_'))
+      ++at_;
     const std::string_view word = text_.substr(begin, at_ - begin);
     if (word.empty()) error("a number or a name");
     if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) return number(word);
@@ -323,7 +358,8 @@ class DimParser {
   Dim number(std::string_view word) const {
     int64_t value = 0;
     for (const char c : word) {
-      const bool fits = std::isdigit(static_cast<unsigned char>(c)) != 0 && !__builtin_mul_overflow(value, 10, &value) &&
+      const bool fits = std::isdigit(static_cast<unsigned char>(c)) != 0 &&
+                        !__builtin_mul_overflow(value, 10, &value) &&
                         !__builtin_add_overflow(value, c - '0', &value);
       if (!fits) error("a number of at most 63 bits");
     }
@@ -339,7 +375,9 @@ class DimParser {
 
 Dim Dim::parse(std::string_view text) { return DimParser(text).all(); }
 
-Shape Shape::of(const std::vector<int64_t>& sizes) { return Shape(std::vector<Dim>(sizes.begin(), sizes.end())); }
+Shape Shape::of(const std::vector<int64_t>& sizes) {
+  return Shape(std::vector<Dim>(sizes.begin(), sizes.end()));
+}
 
 const Dim& Shape::operator[](int64_t i) const { return const_cast<Shape&>(*this)[i]; }
 

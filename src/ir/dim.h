@@ -1,5 +1,5 @@
-// The size of an axis: an integer, or an expression over named symbols ("batch", "past + sequence"), always in
-// canonical form, so that equal expressions are equal values.
+// The size of an axis: an integer, or an expression over named symbols ("batch", "past +
+// sequence"), always in canonical form, so that equal expressions are equal values.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace tranship::ir {
 
 struct Polynomial;
 
-/// An immutable value. Sums and products are kept as a polynomial over symbols and functions; floor_div, mod, min and
-/// max of what is not constant are functions.
+/// An immutable value. Sums and products are kept as a polynomial over symbols and functions;
+/// floor_div, mod, min and max of what is not constant are functions.
 class Dim {
  public:
   Dim(int64_t value = 0) : constant_(value) {}  // implicit: sizes are written as numbers
@@ -38,7 +38,8 @@ class Dim {
   /// The name, if this is a symbol and nothing more.
   std::optional<std::string> as_symbol() const;
 
-  /// The sum, taken apart: a value is the sum of coefficient * product(factors); a factor is a symbol or a function.
+  /// The sum, taken apart: a value is the sum of coefficient * product(factors); a factor is a
+  /// symbol or a function.
   struct Factor {
     enum class Kind { kSymbol, kFloorDiv, kMod, kMin, kMax };
     Kind kind = Kind::kSymbol;

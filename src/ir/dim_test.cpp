@@ -52,14 +52,16 @@ TEST(Dim, SubstitutesIntoFunctions) {
 }
 
 TEST(Dim, ParsesWhatItPrints) {
-  for (const Dim& d : {Dim(7), Dim(-7), kPast + 1, kPast * kBatch * 3 - kSequence, floor_div(kPast + 1, 2) * kBatch,
-                       min(kPast, max(kBatch, 3)), mod(kSequence, 8)}) {
+  for (const Dim& d :
+       {Dim(7), Dim(-7), kPast + 1, kPast * kBatch * 3 - kSequence,
+        floor_div(kPast + 1, 2) * kBatch, min(kPast, max(kBatch, 3)), mod(kSequence, 8)}) {
     EXPECT_EQ(Dim::parse(d.text()), d) << d.text();
   }
 }
 
 TEST(Dim, RefusesTextThatIsNoSize) {
-  for (const char* text : {"", "+", "a b", "2 +", "f(a, b)", "max(a)", "(a", "99999999999999999999", "1x"}) {
+  for (const char* text :
+       {"", "+", "a b", "2 +", "f(a, b)", "max(a)", "(a", "99999999999999999999", "1x"}) {
     EXPECT_THROW(Dim::parse(text), Error) << text;
   }
   EXPECT_THROW(Dim::parse(std::string(200, '(') + "a" + std::string(200, ')')), Error);

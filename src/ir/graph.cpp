@@ -21,7 +21,8 @@ std::vector<Value> Graph::add(OpPtr op, std::span<const Value> inputs, std::stri
   try {
     inference = infer(*op, types, graphs);
   } catch (const Error& error) {
-    fail(error.kind(), "{} (node {} '{}' of graph '{}')", error.what(), text(*op), node_name, name_);
+    fail(error.kind(), "{} (node {} '{}' of graph '{}')", error.what(), text(*op), node_name,
+         name_);
   }
   for (const Assumption& a : inference.assumptions) assume(a.a, a.b);
   std::vector<Value> results;
@@ -39,7 +40,8 @@ std::vector<Value> Graph::add(OpPtr op, std::span<const Value> inputs, std::stri
 }
 
 Value Graph::add_one(OpPtr op, std::initializer_list<Value> inputs, std::string node_name) {
-  std::vector<Value> results = add(std::move(op), std::span<const Value>(inputs.begin(), inputs.size()), std::move(node_name));
+  std::vector<Value> results = add(
+      std::move(op), std::span<const Value>(inputs.begin(), inputs.size()), std::move(node_name));
   check(results.size() == 1, "add_one: the op has one result");
   return results[0];
 }
@@ -47,7 +49,9 @@ Value Graph::add_one(OpPtr op, std::initializer_list<Value> inputs, std::string 
 void Graph::add_output(std::string output_name, Value value) {
   check(value && &value.graph() == this, "an output is of another graph");
   for (const Output& o : outputs_) {
-    if (o.name == output_name) fail(ErrorKind::kInvalidArgument, "[graph] '{}' has two outputs named '{}'", name_, output_name);
+    if (o.name == output_name)
+      fail(ErrorKind::kInvalidArgument, "[graph] '{}' has two outputs named '{}'", name_,
+           output_name);
   }
   outputs_.push_back({std::move(output_name), value.id()});
 }
@@ -91,7 +95,8 @@ std::vector<Value> Copier::inputs_of(const Node& node) const {
 void Copier::copy(const Node& node) {
   std::vector<std::unique_ptr<Graph>> graphs;
   for (const auto& g : node.graphs) graphs.push_back(g->clone());
-  const std::vector<Value> results = to_.add(node.op, inputs_of(node), node.name, std::move(graphs));
+  const std::vector<Value> results =
+      to_.add(node.op, inputs_of(node), node.name, std::move(graphs));
   for (size_t i = 0; i < results.size(); ++i) set(node.outputs[i], results[i]);
 }
 

@@ -1,7 +1,7 @@
 // A graph of operations, in an order in which it can be run.
 //
-// Ownership, in three lines: a Graph owns its nodes, values and sub-graphs. A Value is a handle {graph, id} and borrows
-// the graph. Ops are immutable and shared.
+// Ownership, in three lines: a Graph owns its nodes, values and sub-graphs. A Value is a handle
+// {graph, id} and borrows the graph. Ops are immutable and shared.
 #pragma once
 
 #include <map>
@@ -48,8 +48,8 @@ class Value {
 
 struct Node {
   OpPtr op;
-  std::vector<ValueId> inputs;   // kAbsent for an optional one that is not there
-  std::vector<ValueId> outputs;  // made by this node, in order
+  std::vector<ValueId> inputs;                 // kAbsent for an optional one that is not there
+  std::vector<ValueId> outputs;                // made by this node, in order
   std::vector<std::unique_ptr<Graph>> graphs;  // If: then, else; Loop, Scan: body
   std::string name;  // where it stands in the model ("model.layers.0.mlp.up_proj"), or empty
   OpKind kind() const { return op->kind; }
@@ -76,7 +76,8 @@ class Graph {
   void rename(std::string name) { name_ = std::move(name); }
 
   /// Adds a node after all others and infers its results' types.
-  /// Errors: invalid_argument if the operands do not fit the op, naming the node, with expected and found.
+  /// Errors: invalid_argument if the operands do not fit the op, naming the node, with expected and
+  /// found.
   std::vector<Value> add(OpPtr op, std::span<const Value> inputs, std::string node_name = "",
                          std::vector<std::unique_ptr<Graph>> graphs = {});
   /// The value of a node with one result.
@@ -88,7 +89,9 @@ class Graph {
   const Type& type(ValueId id) const { return values_[static_cast<size_t>(id)].type; }
   size_t num_values() const { return values_.size(); }
   /// The node that makes a value.
-  const Node& producer(ValueId id) const { return nodes_[static_cast<size_t>(values_[static_cast<size_t>(id)].node)]; }
+  const Node& producer(ValueId id) const {
+    return nodes_[static_cast<size_t>(values_[static_cast<size_t>(id)].node)];
+  }
   Value value(ValueId id) { return {this, id}; }
   /// Input nodes, in order.
   std::vector<const Node*> inputs() const;

@@ -9,7 +9,8 @@ namespace tranship::ir {
 
 int64_t normal_axis(int64_t axis, int64_t rank, std::string_view what) {
   if (axis < -rank || axis >= rank) {
-    fail(ErrorKind::kInvalidArgument, "[infer] {}: axis {} of a tensor of rank {}", what, axis, rank);
+    fail(ErrorKind::kInvalidArgument, "[infer] {}: axis {} of a tensor of rank {}", what, axis,
+         rank);
   }
   return axis < 0 ? axis + rank : axis;
 }
@@ -19,7 +20,8 @@ namespace {
 // One inference: the operands, and the assumptions collected on the way.
 class Inferrer {
  public:
-  Inferrer(const Op& op, std::span<const Type* const> inputs, std::span<const std::unique_ptr<Graph>> graphs)
+  Inferrer(const Op& op, std::span<const Type* const> inputs,
+           std::span<const std::unique_ptr<Graph>> graphs)
       : op_(op), inputs_(inputs), graphs_(graphs) {}
 
   Inference run() {
@@ -30,7 +32,8 @@ class Inferrer {
  private:
   template <class... Args>
   [[noreturn]] void error(fmt::format_string<Args...> format, const Args&... args) const {
-    fail(ErrorKind::kInvalidArgument, "[infer] {}: {}", name(op_.kind), fmt::vformat(fmt::string_view(format), fmt::make_format_args(args...)));
+    fail(ErrorKind::kInvalidArgument, "[infer] {}: {}", name(op_.kind),
+         fmt::vformat(fmt::string_view(format), fmt::make_format_args(args...)));
   }
 
   void need_count(size_t least, size_t most) const {
@@ -45,18 +48,22 @@ class Inferrer {
   }
   const Shape& shape(size_t i) const { return in(i).shape; }
   void need_rank(size_t i, int64_t rank) const {
-    if (shape(i).rank() != rank) error("operand {} has shape {}, expected rank {}", i, shape(i).text(), rank);
+    if (shape(i).rank() != rank)
+      error("operand {} has shape {}, expected rank {}", i, shape(i).text(), rank);
   }
   void need_dtype(size_t i, DType dtype) const {
-    if (in(i).dtype != dtype) error("operand {} is {}, expected {}", i, name(in(i).dtype), name(dtype));
+    if (in(i).dtype != dtype)
+      error("operand {} is {}, expected {}", i, name(in(i).dtype), name(dtype));
   }
   void need_float(size_t i) const {
-    if (!is_floating(in(i).dtype)) error("operand {} is {}, expected a floating dtype", i, name(in(i).dtype));
+    if (!is_floating(in(i).dtype))
+      error("operand {} is {}, expected a floating dtype", i, name(in(i).dtype));
   }
   void need_same_dtype() const {
     for (size_t i = 1; i < inputs_.size(); ++i) {
       if (has(i) && in(i).dtype != in(0).dtype) {
-        error("operands are {} and {}, expected one dtype: add a cast", name(in(0).dtype), name(in(i).dtype));
+        error("operands are {} and {}, expected one dtype: add a cast", name(in(0).dtype),
+              name(in(i).dtype));
       }
     }
   }
@@ -115,12 +122,15 @@ class Inferrer {
   Inference result_;
 };
 
-std::vector<Type> Inferrer::results() {
+std::vector<Type> Inferrer::results() {  // #lizard forgives: a table, one line an op
   switch (op_.kind) {
-    case OpKind::kInput: need_count(0, 0); return one(as<Input>(op_).dtype, as<Input>(op_).shape);
+    case OpKind::kInput:
+      need_count(0, 0);
+      return one(as<Input>(op_).dtype, as<Input>(op_).shape);
     case OpKind::kParam:
       need_count(0, 0);
-      if (!as<Param>(op_).shape.is_static()) error("'{}' has a symbolic shape", as<Param>(op_).name);
+      if (!as<Param>(op_).shape.is_static())
+        error("'{}' has a symbolic shape", as<Param>(op_).name);
       return one(as<Param>(op_).dtype, as<Param>(op_).shape);
     case OpKind::kConstant:
       need_count(0, 0);
@@ -129,59 +139,102 @@ std::vector<Type> Inferrer::results() {
       need_count(1, 1);
       need_rank(0, 0);
       return one(in(0).dtype, as<Full>(op_).shape);
-    case OpKind::kIota: need_count(0, 0); return one(DType::kI64, Shape{as<Iota>(op_).count});
-    case OpKind::kDimToTensor: need_count(0, 0); return one(DType::kI64, {});
-    case OpKind::kCast: need_count(1, 1); return one(as<Cast>(op_).to, shape(0));
+    case OpKind::kIota:
+      need_count(0, 0);
+      return one(DType::kI64, Shape{as<Iota>(op_).count});
+    case OpKind::kDimToTensor:
+      need_count(0, 0);
+      return one(DType::kI64, {});
+    case OpKind::kCast:
+      need_count(1, 1);
+      return one(as<Cast>(op_).to, shape(0));
     case OpKind::kUnary:
     case OpKind::kBinary:
     case OpKind::kCompare:
-    case OpKind::kWhere: return elementwise();
+    case OpKind::kWhere:
+      return elementwise();
     case OpKind::kReduce: {
       need_count(1, 1);
       const auto& r = as<Reduce>(op_);
       const bool logical = r.fn == ReduceKind::kAny || r.fn == ReduceKind::kAll;
       if (logical) need_dtype(0, DType::kBool);
-      if (!logical && in(0).dtype == DType::kBool) error("operand is bool: cast it, or use any or all");
+      if (!logical && in(0).dtype == DType::kBool)
+        error("operand is bool: cast it, or use any or all");
       return reduce(r.axes, r.keepdims, in(0).dtype);
     }
-    case OpKind::kArgMax: need_count(1, 1); return reduce({as<ArgMax>(op_).axis}, false, DType::kI64);
-    case OpKind::kCumSum: need_count(1, 1); normal_axis(as<CumSum>(op_).axis, shape(0).rank(), "CumSum"); return as_operand();
+    case OpKind::kArgMax:
+      need_count(1, 1);
+      return reduce({as<ArgMax>(op_).axis}, false, DType::kI64);
+    case OpKind::kCumSum:
+      need_count(1, 1);
+      normal_axis(as<CumSum>(op_).axis, shape(0).rank(), "CumSum");
+      return as_operand();
     case OpKind::kSoftmax:
       need_count(1, 1);
       need_float(0);
       normal_axis(as<Softmax>(op_).axis, shape(0).rank(), "Softmax");
       return as_operand();
-    case OpKind::kMatMul: return matmul();
-    case OpKind::kReshape: return reshape();
+    case OpKind::kMatMul:
+      return matmul();
+    case OpKind::kReshape:
+      return reshape();
     case OpKind::kTranspose: {
       need_count(1, 1);
       const auto& perm = as<Transpose>(op_).perm;
-      if (std::set<int64_t>(perm.begin(), perm.end()).size() != perm.size() || static_cast<int64_t>(perm.size()) != shape(0).rank()) {
+      if (std::set<int64_t>(perm.begin(), perm.end()).size() != perm.size() ||
+          static_cast<int64_t>(perm.size()) != shape(0).rank()) {
         error("perm does not name each axis of {} once", shape(0).text());
       }
       Shape out;
-      for (const int64_t axis : perm) out.dims.push_back(shape(0)[normal_axis(axis, shape(0).rank(), "Transpose")]);
+      for (const int64_t axis : perm)
+        out.dims.push_back(shape(0)[normal_axis(axis, shape(0).rank(), "Transpose")]);
       return one(in(0).dtype, out);
     }
-    case OpKind::kExpand: return expand();
-    case OpKind::kUnsqueeze: return unsqueeze();
-    case OpKind::kSqueeze: return squeeze();
-    case OpKind::kConcat: return concat();
-    case OpKind::kSlice: return slice();
-    case OpKind::kGather: need_count(2, 2); return gather(as<Gather>(op_).axis, 0, 1);
-    case OpKind::kGatherElements: return gather_elements();
-    case OpKind::kIf: return branch();
-    case OpKind::kLoop: return loop();
-    case OpKind::kScan: return scan();
-    case OpKind::kOpaque: return one(as<Opaque>(op_).dtype, as<Opaque>(op_).shape);
-    case OpKind::kLinear: return linear();
-    case OpKind::kEmbedding: need_count(2, 2); need_rank(0, 2); return gather(0, 0, 1);
-    case OpKind::kRmsNorm: need_count(2, 2); return norm();
-    case OpKind::kLayerNorm: need_count(2, 3); return norm();
-    case OpKind::kActivation: need_count(1, 1); need_float(0); return as_operand();
-    case OpKind::kRope: return rope();
-    case OpKind::kAttention: return attention();
-    case OpKind::kCacheAppend: return cache_append();
+    case OpKind::kExpand:
+      return expand();
+    case OpKind::kUnsqueeze:
+      return unsqueeze();
+    case OpKind::kSqueeze:
+      return squeeze();
+    case OpKind::kConcat:
+      return concat();
+    case OpKind::kSlice:
+      return slice();
+    case OpKind::kGather:
+      need_count(2, 2);
+      return gather(as<Gather>(op_).axis, 0, 1);
+    case OpKind::kGatherElements:
+      return gather_elements();
+    case OpKind::kIf:
+      return branch();
+    case OpKind::kLoop:
+      return loop();
+    case OpKind::kScan:
+      return scan();
+    case OpKind::kOpaque:
+      return one(as<Opaque>(op_).dtype, as<Opaque>(op_).shape);
+    case OpKind::kLinear:
+      return linear();
+    case OpKind::kEmbedding:
+      need_count(2, 2);
+      need_rank(0, 2);
+      return gather(0, 0, 1);
+    case OpKind::kRmsNorm:
+      need_count(2, 2);
+      return norm();
+    case OpKind::kLayerNorm:
+      need_count(2, 3);
+      return norm();
+    case OpKind::kActivation:
+      need_count(1, 1);
+      need_float(0);
+      return as_operand();
+    case OpKind::kRope:
+      return rope();
+    case OpKind::kAttention:
+      return attention();
+    case OpKind::kCacheAppend:
+      return cache_append();
   }
   __builtin_unreachable();
 }
@@ -195,7 +248,8 @@ std::vector<Type> Inferrer::elementwise() {
   if (op_.kind == OpKind::kWhere) {
     need_count(3, 3);
     need_dtype(0, DType::kBool);
-    if (in(1).dtype != in(2).dtype) error("branches are {} and {}", name(in(1).dtype), name(in(2).dtype));
+    if (in(1).dtype != in(2).dtype)
+      error("branches are {} and {}", name(in(1).dtype), name(in(2).dtype));
     return one(in(1).dtype, broadcast(shape(0), broadcast(shape(1), shape(2))));
   }
   need_count(2, 2);
@@ -203,14 +257,16 @@ std::vector<Type> Inferrer::elementwise() {
   if (op_.kind == OpKind::kCompare) return one(DType::kBool, broadcast(shape(0), shape(1)));
   const BinaryKind fn = as<Binary>(op_).fn;
   const bool logical = fn == BinaryKind::kAnd || fn == BinaryKind::kOr;
-  if (logical != (in(0).dtype == DType::kBool)) error("{} does not take {}", names_of(fn)[static_cast<size_t>(fn)], name(in(0).dtype));
+  if (logical != (in(0).dtype == DType::kBool))
+    error("{} does not take {}", names_of(fn)[static_cast<size_t>(fn)], name(in(0).dtype));
   return one(in(0).dtype, broadcast(shape(0), shape(1)));
 }
 
 std::vector<Type> Inferrer::reduce(const std::vector<int64_t>& axes, bool keepdims, DType dtype) {
   std::set<int64_t> gone;
   for (const int64_t a : axes) {
-    if (!gone.insert(normal_axis(a, shape(0).rank(), name(op_.kind))).second) error("axis {} is named twice", a);
+    if (!gone.insert(normal_axis(a, shape(0).rank(), name(op_.kind))).second)
+      error("axis {} is named twice", a);
   }
   Shape out;
   for (int64_t i = 0; i < shape(0).rank(); ++i) {
@@ -227,7 +283,8 @@ std::vector<Type> Inferrer::matmul() {
   need_count(2, 2);
   need_same_dtype();
   const Shape &a = shape(0), &b = shape(1);
-  if (a.rank() < 2 || b.rank() < 2) error("shapes {} and {}, expected rank 2 or more", a.text(), b.text());
+  if (a.rank() < 2 || b.rank() < 2)
+    error("shapes {} and {}, expected rank 2 or more", a.text(), b.text());
   equal(a[-1], b[-2], "inner sizes");
   Shape out = broadcast(Shape(std::vector<Dim>(a.dims.begin(), a.dims.end() - 2)),
                         Shape(std::vector<Dim>(b.dims.begin(), b.dims.end() - 2)));
@@ -239,7 +296,8 @@ std::vector<Type> Inferrer::matmul() {
 std::vector<Type> Inferrer::reshape() {
   need_count(1, 1);
   const Shape& to = as<Reshape>(op_).shape;
-  equal(shape(0).num_elements(), to.num_elements(), fmt::format("elements of {} and {}", shape(0).text(), to.text()));
+  equal(shape(0).num_elements(), to.num_elements(),
+        fmt::format("elements of {} and {}", shape(0).text(), to.text()));
   return one(in(0).dtype, to);
 }
 
@@ -248,7 +306,9 @@ std::vector<Type> Inferrer::expand() {
   const Shape& to = as<Expand>(op_).shape;
   if (to.rank() < shape(0).rank()) error("{} has more axes than {}", shape(0).text(), to.text());
   for (int64_t i = -shape(0).rank(); i < 0; ++i) {
-    if (!(shape(0)[i] == Dim(1))) equal(shape(0)[i], to[i], fmt::format("{} does not expand to {}", shape(0).text(), to.text()));
+    if (!(shape(0)[i] == Dim(1)))
+      equal(shape(0)[i], to[i],
+            fmt::format("{} does not expand to {}", shape(0).text(), to.text()));
   }
   return one(in(0).dtype, to);
 }
@@ -263,7 +323,8 @@ std::vector<Type> Inferrer::unsqueeze() {
   }
   Shape out;
   int64_t from = 0;
-  for (int64_t i = 0; i < rank; ++i) out.dims.push_back(made.contains(i) ? Dim(1) : shape(0)[from++]);
+  for (int64_t i = 0; i < rank; ++i)
+    out.dims.push_back(made.contains(i) ? Dim(1) : shape(0)[from++]);
   return one(in(0).dtype, out);
 }
 
@@ -290,7 +351,8 @@ std::vector<Type> Inferrer::concat() {
   for (size_t i = 1; i < inputs_.size(); ++i) {
     need_rank(i, out.rank());
     for (int64_t d = 0; d < out.rank(); ++d) {
-      out[d] = d == axis ? out[d] + shape(i)[d] : equal(out[d], shape(i)[d], "sizes beside the axis");
+      out[d] =
+          d == axis ? out[d] + shape(i)[d] : equal(out[d], shape(i)[d], "sizes beside the axis");
     }
   }
   return one(in(0).dtype, out);
@@ -303,9 +365,11 @@ std::vector<Type> Inferrer::slice() {
   const int64_t axis = normal_axis(s.axis, shape(0).rank(), "Slice");
   const Dim size = shape(0)[axis];
   if (s.begin.is_static() && s.begin.value() < 0) error("begin {} is negative", s.begin.text());
-  if (s.end.is_static() && size.is_static() && s.end.value() > size.value()) error("end {} is past the size {}", s.end.text(), size.text());
+  if (s.end.is_static() && size.is_static() && s.end.value() > size.value())
+    error("end {} is past the size {}", s.end.text(), size.text());
   const Dim length = s.end - s.begin;
-  if (length.is_static() && length.value() < 0) error("end {} is before begin {}", s.end.text(), s.begin.text());
+  if (length.is_static() && length.value() < 0)
+    error("end {} is before begin {}", s.end.text(), s.begin.text());
   Shape out = shape(0);
   out[axis] = ceil_div(length, s.step);
   return one(in(0).dtype, out);
@@ -340,7 +404,8 @@ std::vector<Type> Inferrer::norm() {
     if (!has(i)) continue;
     need_rank(i, 1);
     equal(shape(0).back(), shape(i)[0], "the last axis and the weight");
-    if (in(i).dtype != in(0).dtype) error("weight is {}, x is {}", name(in(i).dtype), name(in(0).dtype));
+    if (in(i).dtype != in(0).dtype)
+      error("weight is {}, x is {}", name(in(i).dtype), name(in(0).dtype));
   }
   return as_operand();
 }
@@ -368,7 +433,8 @@ std::vector<Type> Inferrer::rope() {
     need_rank(i, 3);
     if (!(shape(i)[0] == Dim(1))) equal(shape(0)[0], shape(i)[0], "batch");
     equal(shape(0)[2], shape(i)[1], "positions");
-    if (!shape(i)[2].is_static() || !shape(0)[3].is_static() || 2 * shape(i)[2].value() > shape(0)[3].value()) {
+    if (!shape(i)[2].is_static() || !shape(0)[3].is_static() ||
+        2 * shape(i)[2].value() > shape(0)[3].value()) {
       error("rotates twice {} of {} elements", shape(i)[2].text(), shape(0)[3].text());
     }
   }
@@ -380,7 +446,8 @@ std::vector<Type> Inferrer::attention() {
   const Shape &q = shape(0), &k = shape(1), &v = shape(2);
   for (const size_t i : {size_t{0}, size_t{1}, size_t{2}}) {
     need_rank(i, 4);
-    if (in(i).dtype != in(0).dtype) error("q is {}, k or v is {}", name(in(0).dtype), name(in(i).dtype));
+    if (in(i).dtype != in(0).dtype)
+      error("q is {}, k or v is {}", name(in(0).dtype), name(in(i).dtype));
   }
   equal(q[0], k[0], "batch of q and k");
   equal(k[0], v[0], "batch of k and v");
@@ -391,7 +458,8 @@ std::vector<Type> Inferrer::attention() {
     error("{} query heads are not a multiple of {} key heads", q[1].text(), k[1].text());
   }
   const auto& a = as<Attention>(op_);
-  if (a.window && (*a.window < 1 || !a.causal)) error("a window of {}: it needs to be positive, and causal", *a.window);
+  if (a.window && (*a.window < 1 || !a.causal))
+    error("a window of {}: it needs to be positive, and causal", *a.window);
   if (has(3)) {
     need_rank(3, 2);
     need_dtype(3, DType::kBool);
@@ -408,7 +476,8 @@ std::vector<Type> Inferrer::cache_append() {
   need_rank(0, 4);
   need_rank(1, 4);
   Shape out = shape(0);
-  for (const int64_t axis : {0, 1, 3}) equal(shape(0)[axis], shape(1)[axis], "cache and new entries");
+  for (const int64_t axis : {0, 1, 3})
+    equal(shape(0)[axis], shape(1)[axis], "cache and new entries");
   out[2] = shape(0)[2] + shape(1)[2];
   return one(in(0).dtype, out);
 }
@@ -417,12 +486,14 @@ void Inferrer::need_graph(size_t index, const std::vector<Type>& expected) const
   if (index >= graphs_.size()) error("sub-graph {} is missing", index);
   const std::vector<const Node*> inputs = graphs_[index]->inputs();
   if (inputs.size() != expected.size()) {
-    error("sub-graph '{}' has {} inputs, expected {}", graphs_[index]->name(), inputs.size(), expected.size());
+    error("sub-graph '{}' has {} inputs, expected {}", graphs_[index]->name(), inputs.size(),
+          expected.size());
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Type& found = graphs_[index]->type(inputs[i]->outputs[0]);
     if (!(found == expected[i])) {
-      error("input {} of sub-graph '{}' is {}, expected {}", i, graphs_[index]->name(), found.text(), expected[i].text());
+      error("input {} of sub-graph '{}' is {}, expected {}", i, graphs_[index]->name(),
+            found.text(), expected[i].text());
     }
   }
 }
@@ -453,10 +524,12 @@ std::vector<Type> Inferrer::loop() {
   for (size_t i = 2; i < inputs_.size(); ++i) expected.push_back(in(i));
   need_graph(0, expected);
   std::vector<Type> results = graph_results(0);
-  if (results.size() != carried + 1 || results[0].dtype != DType::kBool) error("the body gives {} results, expected going and {} carried", results.size(), carried);
+  if (results.size() != carried + 1 || results[0].dtype != DType::kBool)
+    error("the body gives {} results, expected going and {} carried", results.size(), carried);
   results.erase(results.begin());
   for (size_t i = 0; i < carried; ++i) {
-    if (!(results[i] == in(2 + i))) error("carried value {} is {} and becomes {}", i, in(2 + i).text(), results[i].text());
+    if (!(results[i] == in(2 + i)))
+      error("carried value {} is {} and becomes {}", i, in(2 + i).text(), results[i].text());
   }
   return results;
 }
@@ -478,17 +551,21 @@ std::vector<Type> Inferrer::scan() {
   }
   need_graph(0, expected);
   std::vector<Type> results = graph_results(0);
-  if (results.size() < carried) error("the body gives {} results, expected at least {}", results.size(), carried);
+  if (results.size() < carried)
+    error("the body gives {} results, expected at least {}", results.size(), carried);
   for (size_t i = 0; i < carried; ++i) {
-    if (!(results[i] == in(i))) error("carried value {} is {} and becomes {}", i, in(i).text(), results[i].text());
+    if (!(results[i] == in(i)))
+      error("carried value {} is {} and becomes {}", i, in(i).text(), results[i].text());
   }
-  for (size_t i = carried; i < results.size(); ++i) results[i].shape.dims.insert(results[i].shape.dims.begin(), in(carried).shape[0]);
+  for (size_t i = carried; i < results.size(); ++i)
+    results[i].shape.dims.insert(results[i].shape.dims.begin(), in(carried).shape[0]);
   return results;
 }
 
 }  // namespace
 
-Inference infer(const Op& op, std::span<const Type* const> inputs, std::span<const std::unique_ptr<Graph>> graphs) {
+Inference infer(const Op& op, std::span<const Type* const> inputs,
+                std::span<const std::unique_ptr<Graph>> graphs) {
   return Inferrer(op, inputs, graphs).run();
 }
 

@@ -7,11 +7,12 @@ namespace tranship::ir {
 namespace {
 
 constexpr std::array<std::string_view, kNumOpKinds> kNames = {
-    "Input",   "Param",     "Constant",  "Full",    "Iota",       "DimToTensor", "Cast",          "Unary",
-    "Binary",  "Compare",   "Where",     "Reduce",  "ArgMax",     "CumSum",      "Softmax",       "MatMul",
-    "Reshape", "Transpose", "Expand",    "Unsqueeze", "Squeeze",  "Concat",      "Slice",         "Gather",
-    "GatherElements", "If", "Loop",      "Scan",    "Opaque",     "Linear",      "Embedding",     "RmsNorm",
-    "LayerNorm", "Activation", "Rope",   "Attention", "CacheAppend"};
+    "Input",     "Param",      "Constant",  "Full",           "Iota",      "DimToTensor", "Cast",
+    "Unary",     "Binary",     "Compare",   "Where",          "Reduce",    "ArgMax",      "CumSum",
+    "Softmax",   "MatMul",     "Reshape",   "Transpose",      "Expand",    "Unsqueeze",   "Squeeze",
+    "Concat",    "Slice",      "Gather",    "GatherElements", "If",        "Loop",        "Scan",
+    "Opaque",    "Linear",     "Embedding", "RmsNorm",        "LayerNorm", "Activation",  "Rope",
+    "Attention", "CacheAppend"};
 
 }  // namespace
 
@@ -27,7 +28,8 @@ std::optional<OpKind> find_op_kind(std::string_view name) {
 bool is_composite(OpKind kind) { return kind >= OpKind::kLinear; }
 
 void fail_kind(OpKind expected, OpKind found) {
-  fail(ErrorKind::kInternal, "[ir] a node is read as {} but is {}: this is a bug in tranship", name(expected), name(found));
+  fail(ErrorKind::kInternal, "[ir] a node is read as {} but is {}: this is a bug in tranship",
+       name(expected), name(found));
 }
 
 std::string text(const Op& op) {
@@ -35,7 +37,9 @@ std::string text(const Op& op) {
   visit(op, [&]<class T>(const T& typed) {
     std::apply(
         [&](const auto&... f) {
-          ((attributes += (attributes.empty() ? "" : ", ") + std::string(f.name) + "=" + format_attribute(typed.*f.member)), ...);
+          ((attributes += (attributes.empty() ? "" : ", ") + std::string(f.name) + "=" +
+                          format_attribute(typed.*f.member)),
+           ...);
         },
         T::fields());
   });
@@ -46,7 +50,9 @@ namespace {
 
 template <class T>
 void substitute_attribute(T&, const std::map<std::string, Dim>&) {}
-void substitute_attribute(Dim& value, const std::map<std::string, Dim>& symbols) { value = value.substitute(symbols); }
+void substitute_attribute(Dim& value, const std::map<std::string, Dim>& symbols) {
+  value = value.substitute(symbols);
+}
 void substitute_attribute(Shape& value, const std::map<std::string, Dim>& symbols) {
   for (Dim& d : value.dims) d = d.substitute(symbols);
 }
@@ -56,7 +62,9 @@ void substitute_attribute(Shape& value, const std::map<std::string, Dim>& symbol
 OpPtr substitute(const Op& op, const std::map<std::string, Dim>& symbols) {
   return visit(op, [&]<class T>(const T& typed) -> OpPtr {
     auto changed = std::make_shared<T>(typed);
-    std::apply([&](const auto&... f) { (substitute_attribute((*changed).*f.member, symbols), ...); }, T::fields());
+    std::apply(
+        [&](const auto&... f) { (substitute_attribute((*changed).*f.member, symbols), ...); },
+        T::fields());
     return changed;
   });
 }

@@ -1,6 +1,6 @@
 // The operations of a graph: small structs of attributes. Tensors stand apart, as a node's inputs.
-// The list is closed: a new op is a kind, a struct, a case in visit(), infer() and interpret(); the compiler finds the
-// rest (-Werror=switch).
+// The list is closed: a new op is a kind, a struct, a case in visit(), infer() and interpret(); the
+// compiler finds the rest (-Werror=switch).
 #pragma once
 
 #include <array>
@@ -19,19 +19,49 @@ namespace tranship::ir {
 
 enum class OpKind : uint8_t {
   // where values come from
-  kInput, kParam, kConstant, kFull, kIota, kDimToTensor,
+  kInput,
+  kParam,
+  kConstant,
+  kFull,
+  kIota,
+  kDimToTensor,
   // element by element
-  kCast, kUnary, kBinary, kCompare, kWhere,
+  kCast,
+  kUnary,
+  kBinary,
+  kCompare,
+  kWhere,
   // over axes
-  kReduce, kArgMax, kCumSum, kSoftmax, kMatMul,
+  kReduce,
+  kArgMax,
+  kCumSum,
+  kSoftmax,
+  kMatMul,
   // moving elements
-  kReshape, kTranspose, kExpand, kUnsqueeze, kSqueeze, kConcat, kSlice, kGather, kGatherElements,
+  kReshape,
+  kTranspose,
+  kExpand,
+  kUnsqueeze,
+  kSqueeze,
+  kConcat,
+  kSlice,
+  kGather,
+  kGatherElements,
   // control flow
-  kIf, kLoop, kScan,
+  kIf,
+  kLoop,
+  kScan,
   // an imported operator that nobody has mapped
   kOpaque,
   // composites: they have a decomposition into the above
-  kLinear, kEmbedding, kRmsNorm, kLayerNorm, kActivation, kRope, kAttention, kCacheAppend,
+  kLinear,
+  kEmbedding,
+  kRmsNorm,
+  kLayerNorm,
+  kActivation,
+  kRope,
+  kAttention,
+  kCacheAppend,
 };
 
 inline constexpr size_t kNumOpKinds = static_cast<size_t>(OpKind::kCacheAppend) + 1;
@@ -41,8 +71,35 @@ std::string_view name(OpKind kind);
 std::optional<OpKind> find_op_kind(std::string_view name);
 bool is_composite(OpKind kind);
 
-enum class UnaryKind : uint8_t { kNeg, kAbs, kExp, kLog, kSqrt, kReciprocal, kSin, kCos, kTanh, kSigmoid, kErf, kFloor, kCeil, kNot };
-enum class BinaryKind : uint8_t { kAdd, kSub, kMul, kDiv, kPow, kMin, kMax, kFloorDiv, kMod, kAnd, kOr };
+enum class UnaryKind : uint8_t {
+  kNeg,
+  kAbs,
+  kExp,
+  kLog,
+  kSqrt,
+  kReciprocal,
+  kSin,
+  kCos,
+  kTanh,
+  kSigmoid,
+  kErf,
+  kFloor,
+  kCeil,
+  kNot
+};
+enum class BinaryKind : uint8_t {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kPow,
+  kMin,
+  kMax,
+  kFloorDiv,
+  kMod,
+  kAnd,
+  kOr
+};
 enum class CompareKind : uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
 enum class ReduceKind : uint8_t { kSum, kMean, kMax, kMin, kAny, kAll };
 /// kGelu is the erf form, kGeluTanh the tanh form, kQuickGelu x * sigmoid(1.702 x).
@@ -50,13 +107,18 @@ enum class ActivationKind : uint8_t { kSilu, kGelu, kGeluTanh, kQuickGelu, kRelu
 
 // The words of each enum in the text form, in order.
 inline constexpr std::array<std::string_view, 14> names_of(UnaryKind) {
-  return {"neg", "abs", "exp", "log", "sqrt", "reciprocal", "sin", "cos", "tanh", "sigmoid", "erf", "floor", "ceil", "not"};
+  return {"neg", "abs",  "exp",     "log", "sqrt",  "reciprocal", "sin",
+          "cos", "tanh", "sigmoid", "erf", "floor", "ceil",       "not"};
 }
 inline constexpr std::array<std::string_view, 11> names_of(BinaryKind) {
   return {"add", "sub", "mul", "div", "pow", "min", "max", "floor_div", "mod", "and", "or"};
 }
-inline constexpr std::array<std::string_view, 6> names_of(CompareKind) { return {"eq", "ne", "lt", "le", "gt", "ge"}; }
-inline constexpr std::array<std::string_view, 6> names_of(ReduceKind) { return {"sum", "mean", "max", "min", "any", "all"}; }
+inline constexpr std::array<std::string_view, 6> names_of(CompareKind) {
+  return {"eq", "ne", "lt", "le", "gt", "ge"};
+}
+inline constexpr std::array<std::string_view, 6> names_of(ReduceKind) {
+  return {"sum", "mean", "max", "min", "any", "all"};
+}
 inline constexpr std::array<std::string_view, 5> names_of(ActivationKind) {
   return {"silu", "gelu", "gelu_tanh", "quick_gelu", "relu"};
 }
@@ -80,10 +142,10 @@ struct OpOf : Op {
 template <class Owner, class T>
 struct Field {
   std::string_view name;
-  T Owner::*member;
+  T Owner::* member;
 };
 template <class Owner, class T>
-constexpr Field<Owner, T> field(std::string_view name, T Owner::*member) {
+constexpr Field<Owner, T> field(std::string_view name, T Owner::* member) {
   return {name, member};
 }
 
@@ -94,14 +156,20 @@ struct Input : OpOf<OpKind::kInput> {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
-  static constexpr auto fields() { return std::tuple(field("name", &Input::name), field("dtype", &Input::dtype), field("shape", &Input::shape)); }
+  static constexpr auto fields() {
+    return std::tuple(field("name", &Input::name), field("dtype", &Input::dtype),
+                      field("shape", &Input::shape));
+  }
 };
 /// A weight, by its name in the program. () -> as declared (static).
 struct Param : OpOf<OpKind::kParam> {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
-  static constexpr auto fields() { return std::tuple(field("name", &Param::name), field("dtype", &Param::dtype), field("shape", &Param::shape)); }
+  static constexpr auto fields() {
+    return std::tuple(field("name", &Param::name), field("dtype", &Param::dtype),
+                      field("shape", &Param::shape));
+  }
 };
 /// A small tensor written into the graph. () -> its type.
 struct Constant : OpOf<OpKind::kConstant> {
@@ -154,7 +222,10 @@ struct Reduce : OpOf<OpKind::kReduce> {
   ReduceKind fn = ReduceKind::kSum;
   std::vector<int64_t> axes;
   bool keepdims = true;
-  static constexpr auto fields() { return std::tuple(field("fn", &Reduce::fn), field("axes", &Reduce::axes), field("keepdims", &Reduce::keepdims)); }
+  static constexpr auto fields() {
+    return std::tuple(field("fn", &Reduce::fn), field("axes", &Reduce::axes),
+                      field("keepdims", &Reduce::keepdims));
+  }
 };
 /// The first index of the largest. -> i64 without the axis.
 struct ArgMax : OpOf<OpKind::kArgMax> {
@@ -210,7 +281,8 @@ struct Slice : OpOf<OpKind::kSlice> {
   Dim end;
   int64_t step = 1;
   static constexpr auto fields() {
-    return std::tuple(field("axis", &Slice::axis), field("begin", &Slice::begin), field("end", &Slice::end), field("step", &Slice::step));
+    return std::tuple(field("axis", &Slice::axis), field("begin", &Slice::begin),
+                      field("end", &Slice::end), field("step", &Slice::step));
   }
 };
 /// (data, indices) -> data's axis replaced by indices' axes.
@@ -230,25 +302,32 @@ struct GatherElements : OpOf<OpKind::kGatherElements> {
 struct If : OpOf<OpKind::kIf> {
   static constexpr auto fields() { return std::tuple(); }
 };
-/// (trips i64, going bool, carried..., captured...), graph {body}: (trip i64, carried..., captured...) -> (going,
-/// carried...). Runs while going and trip < trips. -> the last carried.
+/// (trips i64, going bool, carried..., captured...), graph {body}: (trip i64, carried...,
+/// captured...) -> (going, carried...). Runs while going and trip < trips. -> the last carried.
 struct Loop : OpOf<OpKind::kLoop> {
   int64_t num_carried = 0;
   static constexpr auto fields() { return std::tuple(field("num_carried", &Loop::num_carried)); }
 };
-/// (carried..., scanned..., captured...), graph {body}: (carried..., one slice of each scanned along axis 0...,
-/// captured...) -> (carried..., one slice of each result...). -> (the last carried..., the results stacked on axis 0...).
+/// (carried..., scanned..., captured...), graph {body}: (carried..., one slice of each scanned
+/// along axis 0..., captured...) -> (carried..., one slice of each result...). -> (the last
+/// carried..., the results stacked on axis 0...).
 struct Scan : OpOf<OpKind::kScan> {
   int64_t num_carried = 0;
   int64_t num_scanned = 0;
-  static constexpr auto fields() { return std::tuple(field("num_carried", &Scan::num_carried), field("num_scanned", &Scan::num_scanned)); }
+  static constexpr auto fields() {
+    return std::tuple(field("num_carried", &Scan::num_carried),
+                      field("num_scanned", &Scan::num_scanned));
+  }
 };
 /// An imported operator by its own name, with the type it claimed. It never reaches a writer.
 struct Opaque : OpOf<OpKind::kOpaque> {
   std::string target;
   DType dtype = DType::kF32;
   Shape shape;
-  static constexpr auto fields() { return std::tuple(field("target", &Opaque::target), field("dtype", &Opaque::dtype), field("shape", &Opaque::shape)); }
+  static constexpr auto fields() {
+    return std::tuple(field("target", &Opaque::target), field("dtype", &Opaque::dtype),
+                      field("shape", &Opaque::shape));
+  }
 };
 
 // ---- composites
@@ -266,7 +345,8 @@ struct RmsNorm : OpOf<OpKind::kRmsNorm> {
   double eps = 1e-6;
   static constexpr auto fields() { return std::tuple(field("eps", &RmsNorm::eps)); }
 };
-/// (x [..., d], weight [d], bias [d] or absent) -> (x - mean) / sqrt(variance + eps) * weight + bias.
+/// (x [..., d], weight [d], bias [d] or absent) -> (x - mean) / sqrt(variance + eps) * weight +
+/// bias.
 struct LayerNorm : OpOf<OpKind::kLayerNorm> {
   double eps = 1e-5;
   static constexpr auto fields() { return std::tuple(field("eps", &LayerNorm::eps)); }
@@ -275,20 +355,22 @@ struct Activation : OpOf<OpKind::kActivation> {
   ActivationKind fn = ActivationKind::kSilu;
   static constexpr auto fields() { return std::tuple(field("fn", &Activation::fn)); }
 };
-/// (x [B, H, S, D], cos [B, S, R/2], sin [B, S, R/2]) -> as x: the first R of D rotated in halves (element i with
-/// i + R/2), the rest passed through.
+/// (x [B, H, S, D], cos [B, S, R/2], sin [B, S, R/2]) -> as x: the first R of D rotated in halves
+/// (element i with i + R/2), the rest passed through.
 struct Rope : OpOf<OpKind::kRope> {
   static constexpr auto fields() { return std::tuple(); }
 };
-/// (q [B, H, S, D], k [B, K, T, D], v [B, K, T, Dv], key mask bool [B, T] or absent, bias [B or 1, H or 1, S, T] or
-/// absent) -> [B, H, S, Dv]. H is a multiple of K. Query i stands at position T - S + i: causal means that it sees keys
-/// up to there, window that it sees only the last `window` of these. A query that sees no key gives zeros.
+/// (q [B, H, S, D], k [B, K, T, D], v [B, K, T, Dv], key mask bool [B, T] or absent, bias [B or 1,
+/// H or 1, S, T] or absent) -> [B, H, S, Dv]. H is a multiple of K. Query i stands at position T -
+/// S + i: causal means that it sees keys up to there, window that it sees only the last `window` of
+/// these. A query that sees no key gives zeros.
 struct Attention : OpOf<OpKind::kAttention> {
   double scale = 1;
   bool causal = false;
   std::optional<int64_t> window;
   static constexpr auto fields() {
-    return std::tuple(field("scale", &Attention::scale), field("causal", &Attention::causal), field("window", &Attention::window));
+    return std::tuple(field("scale", &Attention::scale), field("causal", &Attention::causal),
+                      field("window", &Attention::window));
   }
 };
 /// (cache [B, K, P, D], new [B, K, S, D]) -> [B, K, P + S, D]: a cache that grows.
@@ -302,45 +384,82 @@ const T& as(const Op& op);
 
 /// Calls f.operator()<T>() with the struct of a kind: the one place that lists them all.
 template <class F>
-decltype(auto) visit_kind(OpKind kind, F&& f) {
+decltype(auto) visit_kind(OpKind kind, F&& f) {  // #lizard forgives: a table, one line an op
   switch (kind) {
-    case OpKind::kInput: return f.template operator()<Input>();
-    case OpKind::kParam: return f.template operator()<Param>();
-    case OpKind::kConstant: return f.template operator()<Constant>();
-    case OpKind::kFull: return f.template operator()<Full>();
-    case OpKind::kIota: return f.template operator()<Iota>();
-    case OpKind::kDimToTensor: return f.template operator()<DimToTensor>();
-    case OpKind::kCast: return f.template operator()<Cast>();
-    case OpKind::kUnary: return f.template operator()<Unary>();
-    case OpKind::kBinary: return f.template operator()<Binary>();
-    case OpKind::kCompare: return f.template operator()<Compare>();
-    case OpKind::kWhere: return f.template operator()<Where>();
-    case OpKind::kReduce: return f.template operator()<Reduce>();
-    case OpKind::kArgMax: return f.template operator()<ArgMax>();
-    case OpKind::kCumSum: return f.template operator()<CumSum>();
-    case OpKind::kSoftmax: return f.template operator()<Softmax>();
-    case OpKind::kMatMul: return f.template operator()<MatMul>();
-    case OpKind::kReshape: return f.template operator()<Reshape>();
-    case OpKind::kTranspose: return f.template operator()<Transpose>();
-    case OpKind::kExpand: return f.template operator()<Expand>();
-    case OpKind::kUnsqueeze: return f.template operator()<Unsqueeze>();
-    case OpKind::kSqueeze: return f.template operator()<Squeeze>();
-    case OpKind::kConcat: return f.template operator()<Concat>();
-    case OpKind::kSlice: return f.template operator()<Slice>();
-    case OpKind::kGather: return f.template operator()<Gather>();
-    case OpKind::kGatherElements: return f.template operator()<GatherElements>();
-    case OpKind::kIf: return f.template operator()<If>();
-    case OpKind::kLoop: return f.template operator()<Loop>();
-    case OpKind::kScan: return f.template operator()<Scan>();
-    case OpKind::kOpaque: return f.template operator()<Opaque>();
-    case OpKind::kLinear: return f.template operator()<Linear>();
-    case OpKind::kEmbedding: return f.template operator()<Embedding>();
-    case OpKind::kRmsNorm: return f.template operator()<RmsNorm>();
-    case OpKind::kLayerNorm: return f.template operator()<LayerNorm>();
-    case OpKind::kActivation: return f.template operator()<Activation>();
-    case OpKind::kRope: return f.template operator()<Rope>();
-    case OpKind::kAttention: return f.template operator()<Attention>();
-    case OpKind::kCacheAppend: return f.template operator()<CacheAppend>();
+    case OpKind::kInput:
+      return f.template operator()<Input>();
+    case OpKind::kParam:
+      return f.template operator()<Param>();
+    case OpKind::kConstant:
+      return f.template operator()<Constant>();
+    case OpKind::kFull:
+      return f.template operator()<Full>();
+    case OpKind::kIota:
+      return f.template operator()<Iota>();
+    case OpKind::kDimToTensor:
+      return f.template operator()<DimToTensor>();
+    case OpKind::kCast:
+      return f.template operator()<Cast>();
+    case OpKind::kUnary:
+      return f.template operator()<Unary>();
+    case OpKind::kBinary:
+      return f.template operator()<Binary>();
+    case OpKind::kCompare:
+      return f.template operator()<Compare>();
+    case OpKind::kWhere:
+      return f.template operator()<Where>();
+    case OpKind::kReduce:
+      return f.template operator()<Reduce>();
+    case OpKind::kArgMax:
+      return f.template operator()<ArgMax>();
+    case OpKind::kCumSum:
+      return f.template operator()<CumSum>();
+    case OpKind::kSoftmax:
+      return f.template operator()<Softmax>();
+    case OpKind::kMatMul:
+      return f.template operator()<MatMul>();
+    case OpKind::kReshape:
+      return f.template operator()<Reshape>();
+    case OpKind::kTranspose:
+      return f.template operator()<Transpose>();
+    case OpKind::kExpand:
+      return f.template operator()<Expand>();
+    case OpKind::kUnsqueeze:
+      return f.template operator()<Unsqueeze>();
+    case OpKind::kSqueeze:
+      return f.template operator()<Squeeze>();
+    case OpKind::kConcat:
+      return f.template operator()<Concat>();
+    case OpKind::kSlice:
+      return f.template operator()<Slice>();
+    case OpKind::kGather:
+      return f.template operator()<Gather>();
+    case OpKind::kGatherElements:
+      return f.template operator()<GatherElements>();
+    case OpKind::kIf:
+      return f.template operator()<If>();
+    case OpKind::kLoop:
+      return f.template operator()<Loop>();
+    case OpKind::kScan:
+      return f.template operator()<Scan>();
+    case OpKind::kOpaque:
+      return f.template operator()<Opaque>();
+    case OpKind::kLinear:
+      return f.template operator()<Linear>();
+    case OpKind::kEmbedding:
+      return f.template operator()<Embedding>();
+    case OpKind::kRmsNorm:
+      return f.template operator()<RmsNorm>();
+    case OpKind::kLayerNorm:
+      return f.template operator()<LayerNorm>();
+    case OpKind::kActivation:
+      return f.template operator()<Activation>();
+    case OpKind::kRope:
+      return f.template operator()<Rope>();
+    case OpKind::kAttention:
+      return f.template operator()<Attention>();
+    case OpKind::kCacheAppend:
+      return f.template operator()<CacheAppend>();
   }
   __builtin_unreachable();
 }
@@ -348,7 +467,8 @@ decltype(auto) visit_kind(OpKind kind, F&& f) {
 /// Calls f with the op as its struct.
 template <class F>
 decltype(auto) visit(const Op& op, F&& f) {
-  return visit_kind(op.kind, [&]<class T>() -> decltype(auto) { return f(static_cast<const T&>(op)); });
+  return visit_kind(op.kind,
+                    [&]<class T>() -> decltype(auto) { return f(static_cast<const T&>(op)); });
 }
 
 [[noreturn]] void fail_kind(OpKind expected, OpKind found);

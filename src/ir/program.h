@@ -1,4 +1,5 @@
-// What an exporter writes: graphs by component, the weights they share, and the state that goes from call to call.
+// What an exporter writes: graphs by component, the weights they share, and the state that goes
+// from call to call.
 #pragma once
 
 #include <map>

@@ -1,4 +1,5 @@
-// Where a parameter's numbers come from: a promise, read in blocks when an artifact is written and not before.
+// Where a parameter's numbers come from: a promise, read in blocks when an artifact is written and
+// not before.
 #pragma once
 
 #include <cstddef>
@@ -33,16 +34,21 @@ class TensorSource {
   DType dtype() const { return dtype_; }
   const std::vector<int64_t>& shape() const { return shape_; }
   int64_t num_elements() const { return num_elements_; }
-  size_t size_bytes() const { return static_cast<size_t>(num_elements_) * tranship::size_bytes(dtype_); }
+  size_t size_bytes() const {
+    return static_cast<size_t>(num_elements_) * tranship::size_bytes(dtype_);
+  }
 
-  /// Writes elements [first, first + count) in row-major order to `out`, count * size_bytes(dtype()) bytes.
-  /// Fast when `first` is a multiple of 256.  Errors: what the kernel says (a cast that overflows).
+  /// Writes elements [first, first + count) in row-major order to `out`, count *
+  /// size_bytes(dtype()) bytes. Fast when `first` is a multiple of 256.  Errors: what the kernel
+  /// says (a cast that overflows).
   virtual void read(int64_t first, int64_t count, std::span<std::byte> out) const = 0;
 
-  /// The range of a file that holds exactly these bytes, if there is one: then they can be copied or referred to.
+  /// The range of a file that holds exactly these bytes, if there is one: then they can be copied
+  /// or referred to.
   virtual std::optional<FileRange> file_range() const { return std::nullopt; }
 
-  /// What this is a cast of, if it is one: for formats that can store one dtype and compute in another.
+  /// What this is a cast of, if it is one: for formats that can store one dtype and compute in
+  /// another.
   virtual std::shared_ptr<const TensorSource> uncast() const { return nullptr; }
 
  private:
@@ -57,11 +63,13 @@ using TensorSourcePtr = std::shared_ptr<const TensorSource>;
 // The closed list of kernels.
 
 /// As the bytes lie in a file. Errors: internal if dtype * shape is not the range's size.
-TensorSourcePtr range_source(std::string name, DType dtype, std::vector<int64_t> shape, FileRange range);
+TensorSourcePtr range_source(std::string name, DType dtype, std::vector<int64_t> shape,
+                             FileRange range);
 /// As a tensor in memory.
 TensorSourcePtr memory_source(std::string name, Tensor tensor);
 /// Another dtype; as `source` if it has it already.
-/// Reading fails with invalid_argument, naming the tensor, if a finite number becomes infinite or an integer does not fit.
+/// Reading fails with invalid_argument, naming the tensor, if a finite number becomes infinite or
+/// an integer does not fit.
 TensorSourcePtr cast_source(TensorSourcePtr source, DType dtype);
 /// The same elements in another shape.
 TensorSourcePtr reshape_source(TensorSourcePtr source, std::vector<int64_t> shape);

@@ -10,12 +10,16 @@ namespace {
 
 void print_graph(const Graph& g, size_t depth, std::string& out) {
   const std::string indent(2 * depth, ' ');
-  const auto value = [](ValueId id) { return id == kAbsent ? std::string("_") : "%" + std::to_string(id); };
+  const auto value = [](ValueId id) {
+    return id == kAbsent ? std::string("_") : "%" + std::to_string(id);
+  };
   out += indent + "graph " + g.name() + "\n";
   for (const auto& [symbol, range] : g.symbols()) {
-    out += fmt::format("{}  range {} {} {}\n", indent, symbol, range.min, range.max ? std::to_string(*range.max) : "any");
+    out += fmt::format("{}  range {} {} {}\n", indent, symbol, range.min,
+                       range.max ? std::to_string(*range.max) : "any");
   }
-  for (const Assumption& a : g.assumptions()) out += fmt::format("{}  assume {} == {}\n", indent, a.a.text(), a.b.text());
+  for (const Assumption& a : g.assumptions())
+    out += fmt::format("{}  assume {} == {}\n", indent, a.a.text(), a.b.text());
   for (const Node& n : g.nodes()) {
     std::string results, operands, types;
     for (const ValueId id : n.outputs) {
@@ -25,10 +29,12 @@ void print_graph(const Graph& g, size_t depth, std::string& out) {
     for (const ValueId id : n.inputs) operands += (operands.empty() ? "" : ", ") + value(id);
     std::string op = text(*n.op);
     if (!operands.empty()) op.insert(name(n.kind()).size(), "(" + operands + ")");
-    out += fmt::format("{}  {} = {} : {}{}\n", indent, results, op, types, n.name.empty() ? "" : " @" + n.name);
+    out += fmt::format("{}  {} = {} : {}{}\n", indent, results, op, types,
+                       n.name.empty() ? "" : " @" + n.name);
     for (const auto& sub : n.graphs) print_graph(*sub, depth + 2, out);
   }
-  for (const Output& o : g.outputs()) out += fmt::format("{}  output {} {}\n", indent, o.name, value(o.value));
+  for (const Output& o : g.outputs())
+    out += fmt::format("{}  output {} {}\n", indent, o.name, value(o.value));
   out += indent + "end\n";
 }
 
@@ -42,11 +48,14 @@ OpPtr parse_fields(std::string_view attributes) {
     if (equals != std::string_view::npos) {
       std::apply(
           [&](const auto&... f) {
-            ((f.name == key ? (parse_attribute(item.substr(equals + 1), op.*f.member), known = true) : false), ...);
+            ((f.name == key ? (parse_attribute(item.substr(equals + 1), op.*f.member), known = true)
+                            : false),
+             ...);
           },
           T::fields());
     }
-    if (!known) fail(ErrorKind::kInvalidArgument, "[ir text] {} has no attribute '{}'", name(T::kKind), key);
+    if (!known)
+      fail(ErrorKind::kInvalidArgument, "[ir text] {} has no attribute '{}'", name(T::kKind), key);
   }
   return make(std::move(op));
 }
@@ -71,7 +80,8 @@ class GraphParser {
 
   template <class... Args>
   [[noreturn]] void error(fmt::format_string<Args...> format, const Args&... args) const {
-    fail(ErrorKind::kCorrupt, "[ir text] line {}: {}", line_, fmt::vformat(fmt::string_view(format), fmt::make_format_args(args...)));
+    fail(ErrorKind::kCorrupt, "[ir text] line {}: {}", line_,
+         fmt::vformat(fmt::string_view(format), fmt::make_format_args(args...)));
   }
 
   /// The next line that is not empty, without indentation.
@@ -140,25 +150,11 @@ class GraphParser {
 
   /// Cuts `line` at `mark` where it stands outside quotes and brackets; -> what follows the mark.
   static std::string_view cut(std::string_view& line, std::string_view mark) {
-    bool quoted = false;
-    int depth = 0;
-    for (size_t i = 0; i < line.size(); ++i) {
-      const char c = line[i];
-      if (quoted && c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        quoted = !quoted;
-      } else if (!quoted && (c == '(' || c == '[' || c == '{')) {
-        ++depth;
-      } else if (!quoted && (c == ')' || c == ']' || c == '}')) {
-        --depth;
-      } else if (!quoted && depth == 0 && line.substr(i, mark.size()) == mark) {
-        const std::string_view rest = line.substr(i + mark.size());
-        line = line.substr(0, i);
-        return rest;
-      }
-    }
-    return {};
+    const size_t at = find_outside(line, mark);
+    if (at == std::string_view::npos) return {};
+    const std::string_view rest = line.substr(at + mark.size());
+    line = line.substr(0, at);
+    return rest;
   }
 
   void parse_node(Graph& graph, Names& names, std::string_view line, int depth) {
@@ -166,7 +162,8 @@ class GraphParser {
     const std::string_view types = cut(line, " : ");
     std::string_view results = line;
     std::string_view op = cut(results, " = ");
-    if (op.empty()) error("expected '%N = Op(...) {{...}} : type', 'output', or 'end'; found '{}'", line);
+    if (op.empty())
+      error("expected '%N = Op(...) {{...}} : type', 'output', or 'end'; found '{}'", line);
     std::string_view attributes = cut(op, " {");
     if (!attributes.empty()) {
       if (attributes.back() != '}') error("attributes are not closed by '}}'");
@@ -183,20 +180,24 @@ class GraphParser {
     std::vector<Value> inputs;
     for (const std::string_view item : split_list(operands)) inputs.push_back(operand(names, item));
     const OpPtr parsed = parse_op(*kind, attributes);
-    const size_t num_graphs = *kind == OpKind::kIf ? 2 : (*kind == OpKind::kLoop || *kind == OpKind::kScan ? 1 : 0);
+    const size_t num_graphs =
+        *kind == OpKind::kIf ? 2 : (*kind == OpKind::kLoop || *kind == OpKind::kScan ? 1 : 0);
     std::vector<std::unique_ptr<Graph>> graphs;
     for (size_t i = 0; i < num_graphs; ++i) graphs.push_back(parse_graph(depth + 1));
-    const std::vector<Value> made = graph.add(parsed, inputs, std::string(node_name), std::move(graphs));
+    const std::vector<Value> made =
+        graph.add(parsed, inputs, std::string(node_name), std::move(graphs));
     bind(names, results, made);
     check_types(made, types);
   }
 
   void bind(Names& names, std::string_view results, const std::vector<Value>& made) const {
     const std::vector<std::string_view> items = split_list(results);
-    if (items.size() != made.size()) error("{} results are named, the op has {}", items.size(), made.size());
+    if (items.size() != made.size())
+      error("{} results are named, the op has {}", items.size(), made.size());
     for (size_t i = 0; i < items.size(); ++i) {
       if (items[i].size() < 2 || items[i][0] != '%') error("'{}' is not a value's name", items[i]);
-      if (!names.emplace(std::string(items[i]), made[i]).second) error("'{}' is made twice", items[i]);
+      if (!names.emplace(std::string(items[i]), made[i]).second)
+        error("'{}' is made twice", items[i]);
     }
   }
 
@@ -206,7 +207,8 @@ class GraphParser {
     for (size_t i = 0; i < made.size(); ++i) {
       const std::string found = made[i].type().text();
       if (i >= items.size() || found != items[i]) {
-        error("the type is {}, the text says {}", found, i < items.size() ? items[i] : std::string_view("nothing"));
+        error("the type is {}, the text says {}", found,
+              i < items.size() ? items[i] : std::string_view("nothing"));
       }
     }
   }

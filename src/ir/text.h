@@ -17,11 +17,13 @@
 
 namespace tranship::ir {
 
-/// Values are numbered in order; an absent operand is "_"; sub-graphs stand indented under their node.
+/// Values are numbered in order; an absent operand is "_"; sub-graphs stand indented under their
+/// node.
 std::string print(const Graph& graph);
 
 /// Reads what print() writes; types after ":" may be left out, and are checked where they stand.
-/// Errors: corrupt with line, for text that is not a graph; invalid_argument where operands do not fit.
+/// Errors: corrupt with line, for text that is not a graph; invalid_argument where operands do not
+/// fit.
 std::unique_ptr<Graph> parse(std::string_view text);
 
 }  // namespace tranship::ir

@@ -115,30 +115,42 @@ TEST_P(WrongText, IsAnErrorThatSaysWhere) {
     parse(GetParam().text);
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(GetParam().message), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(GetParam().message), std::string::npos)
+        << error.what();
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Ir, WrongText,
     ::testing::Values(
-        Wrong{"empty", "", "expected 'graph NAME'"}, Wrong{"no_end", "graph g\n", "'end' of graph 'g' is missing"},
+        Wrong{"empty", "", "expected 'graph NAME'"},
+        Wrong{"no_end", "graph g\n", "'end' of graph 'g' is missing"},
         Wrong{"after_end", "graph g\nend\ngraph h\nend\n", "line 3"},
         Wrong{"unknown_op", "graph g\n  %0 = Magic : f32[]\nend\n", "no op is named 'Magic'"},
-        Wrong{"unknown_value", "graph g\n  %0 = Softmax(%7) {axis=0}\nend\n", "'%7' is not a value above"},
-        Wrong{"unknown_attribute", "graph g\n  %0 = Iota {size=3}\nend\n", "Iota has no attribute 'size'"},
-        Wrong{"wrong_type", "graph g\n  %0 = Iota {count=3} : i64[4]\nend\n", "the type is i64[3], the text says i64[4]"},
-        Wrong{"wrong_enum", "graph g\n  %0 = Iota {count=3}\n  %1 = Unary(%0) {fn=sinh}\nend\n", "expected neg, abs"},
-        Wrong{"wrong_operands", "graph g\n  %0 = Iota {count=3}\n  %1 = Transpose(%0) {perm=[1]}\nend\n", "axis 1 of a tensor of rank 1"},
+        Wrong{"unknown_value", "graph g\n  %0 = Softmax(%7) {axis=0}\nend\n",
+              "'%7' is not a value above"},
+        Wrong{"unknown_attribute", "graph g\n  %0 = Iota {size=3}\nend\n",
+              "Iota has no attribute 'size'"},
+        Wrong{"wrong_type", "graph g\n  %0 = Iota {count=3} : i64[4]\nend\n",
+              "the type is i64[3], the text says i64[4]"},
+        Wrong{"wrong_enum", "graph g\n  %0 = Iota {count=3}\n  %1 = Unary(%0) {fn=sinh}\nend\n",
+              "expected neg, abs"},
+        Wrong{"wrong_operands",
+              "graph g\n  %0 = Iota {count=3}\n  %1 = Transpose(%0) {perm=[1]}\nend\n",
+              "axis 1 of a tensor of rank 1"},
         Wrong{"wrong_tensor", "graph g\n  %0 = Constant {value=f32[2](1)}\nend\n", "2 elements"},
-        Wrong{"huge_tensor", "graph g\n  %0 = Constant {value=f32[9223372036854775807, 4](1)}\nend\n", "not negative"},
-        Wrong{"twice", "graph g\n  %0 = Iota {count=3}\n  %0 = Iota {count=3}\nend\n", "'%0' is made twice"},
+        Wrong{"huge_tensor",
+              "graph g\n  %0 = Constant {value=f32[9223372036854775807, 4](1)}\nend\n",
+              "not negative"},
+        Wrong{"twice", "graph g\n  %0 = Iota {count=3}\n  %0 = Iota {count=3}\nend\n",
+              "'%0' is made twice"},
         Wrong{"open_braces", "graph g\n  %0 = Iota {count=3\nend\n", "line 2"}),
     [](const auto& wrong) { return wrong.param.what; });
 
 TEST(Text, TruncatedAnywhereItIsAnErrorAndNotACrash) {
   const std::string text(kControlFlow);
-  for (size_t size = 0; size + 1 < text.size(); ++size) EXPECT_THROW(parse(text.substr(0, size)), Error) << size;
+  for (size_t size = 0; size + 1 < text.size(); ++size)
+    EXPECT_THROW(parse(text.substr(0, size)), Error) << size;
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 
 namespace tranship::ir {
 
-/// Checks that operands stand before their uses, each value has one producer, types are what infer() says, names of
-/// inputs and outputs are unique, sub-graphs verify as well.
-/// Errors: internal, with the node.
+/// Checks that operands stand before their uses, each value has one producer, types are what
+/// infer() says, names of inputs and outputs are unique, sub-graphs verify as well. Errors:
+/// internal, with the node.
 void verify(const Graph& graph);
 
 }  // namespace tranship::ir

@@ -1,5 +1,6 @@
-// BERT with its heads, after transformers/models/bert/modeling_bert.py (5.23): an encoder with learned absolute positions
-// and the norms after the residual sums. B batch, S sequence, D head_dim.
+// BERT with its heads, after transformers/models/bert/modeling_bert.py (5.23): an encoder with
+// learned absolute positions and the norms after the residual sums. B batch, S sequence, D
+// head_dim.
 #include <cmath>
 
 #include "base/error.h"
@@ -21,7 +22,8 @@ struct BertConfig {
 
 BertConfig read(const Config& config) {
   ignore_common_keys(config);
-  config.ignore({"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "directionality"});
+  config.ignore({"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+                 "pooler_size_per_head", "pooler_type", "directionality"});
   config.require("position_embedding_type", "absolute");
   const BertConfig c = {.vocab_size = config.integer("vocab_size", 30522),
                         .hidden_size = config.integer("hidden_size", 768),
@@ -35,7 +37,8 @@ BertConfig read(const Config& config) {
                         .layer_norm_eps = config.number("layer_norm_eps", 1e-12),
                         .tie_word_embeddings = config.boolean("tie_word_embeddings", true)};
   if (c.num_attention_heads < 1 || c.hidden_size % c.num_attention_heads != 0) {
-    fail(ErrorKind::kInvalidArgument, "[config] {}: hidden_size {} is not a multiple of num_attention_heads {}", config.where(),
+    fail(ErrorKind::kInvalidArgument,
+         "[config] {}: hidden_size {} is not a multiple of num_attention_heads {}", config.where(),
          c.hidden_size, c.num_attention_heads);
   }
   return c;
@@ -44,8 +47,10 @@ BertConfig read(const Config& config) {
 Tensor embeddings(Scope m, const ModelInputs& in, const BertConfig& c) {
   ir::Graph& g = m.graph();
   const Dim length = in.input_ids.shape()[1];
-  const Tensor positions = in.position_ids ? in.position_ids : ir::unsqueeze(ir::iota(g, length), {0});  // [B or 1, S]
-  const Tensor types = in.token_type_ids ? in.token_type_ids : ir::full(g, DType::kI64, 0, {1, length});
+  const Tensor positions =
+      in.position_ids ? in.position_ids : ir::unsqueeze(ir::iota(g, length), {0});  // [B or 1, S]
+  const Tensor types =
+      in.token_type_ids ? in.token_type_ids : ir::full(g, DType::kI64, 0, {1, length});
   Tensor x = embedding(m / "word_embeddings", in.input_ids, c.vocab_size, c.hidden_size);
   x = x + embedding(m / "token_type_embeddings", types, c.type_vocab_size, c.hidden_size);
   x = x + embedding(m / "position_embeddings", positions, c.max_position_embeddings, c.hidden_size);
@@ -54,7 +59,8 @@ Tensor embeddings(Scope m, const ModelInputs& in, const BertConfig& c) {
 
 /// dense, residual sum, norm: how both halves of a layer end.
 Tensor output(Scope m, Tensor y, Tensor residual, const BertConfig& c) {
-  return layer_norm(m / "LayerNorm", linear(m / "dense", y, c.hidden_size, true) + residual, c.layer_norm_eps);
+  return layer_norm(m / "LayerNorm", linear(m / "dense", y, c.hidden_size, true) + residual,
+                    c.layer_norm_eps);
 }
 
 Tensor layer(Scope m, Tensor x, const BertConfig& c, const AttentionOptions& options) {
@@ -64,18 +70,22 @@ Tensor layer(Scope m, Tensor x, const BertConfig& c, const AttentionOptions& opt
   const Tensor k = heads(self / "key", x, c.num_attention_heads, head_dim, true);
   const Tensor v = heads(self / "value", x, c.num_attention_heads, head_dim, true);
   x = output(m / "attention" / "output", merge_heads(attention(self, q, k, v, options)), x, c);
-  const Tensor y = activate(c.hidden_act, linear(m / "intermediate" / "dense", x, c.intermediate_size, true));
+  const Tensor y =
+      activate(c.hidden_act, linear(m / "intermediate" / "dense", x, c.intermediate_size, true));
   return output(m / "output", y, x, c);
 }
 
 /// -> hidden states [B, S, hidden].
 Tensor encoder(Scope m, const ModelInputs& in, const BertConfig& c) {
   Tensor x = embeddings(m / "embeddings", in, c);
-  AttentionOptions options = {.scale = 1 / std::sqrt(double(c.hidden_size / c.num_attention_heads))};
+  AttentionOptions options = {.scale =
+                                  1 / std::sqrt(double(c.hidden_size / c.num_attention_heads))};
   if (in.attention_mask) {
-    options.key_mask = ir::compare(ir::CompareKind::kNotEqual, in.attention_mask, ir::scalar(m.graph(), DType::kI64, 0));
+    options.key_mask = ir::compare(ir::CompareKind::kNotEqual, in.attention_mask,
+                                   ir::scalar(m.graph(), DType::kI64, 0));
   }
-  for (int64_t i = 0; i < c.num_hidden_layers; ++i) x = layer(m / "encoder" / "layer" / i, x, c, options);
+  for (int64_t i = 0; i < c.num_hidden_layers; ++i)
+    x = layer(m / "encoder" / "layer" / i, x, c, options);
   return x;
 }
 
@@ -90,7 +100,8 @@ ModelOutputs model(Scope m, const ModelInputs& in, const Config& config) {
   const Scope bert = m.base("bert", false);
   const Tensor x = encoder(bert, in, c);
   ModelOutputs out = {"BaseModelOutputWithPoolingAndCrossAttentions", {{"last_hidden_state", x}}};
-  if ((bert / "pooler" / "dense").has("weight", true)) out.values.emplace_back("pooler_output", pooler(bert / "pooler", x, c));
+  if ((bert / "pooler" / "dense").has("weight", true))
+    out.values.emplace_back("pooler_output", pooler(bert / "pooler", x, c));
   return out;
 }
 
@@ -101,7 +112,8 @@ ModelOutputs for_masked_lm(Scope m, const ModelInputs& in, const Config& config)
     (head / "decoder").tie("weight", bert / "embeddings" / "word_embeddings", "weight");
     (head / "decoder").tie("bias", head, "bias");
   }
-  Tensor x = activate(c.hidden_act, linear(head / "transform" / "dense", encoder(bert, in, c), c.hidden_size, true));
+  Tensor x = activate(c.hidden_act, linear(head / "transform" / "dense", encoder(bert, in, c),
+                                           c.hidden_size, true));
   x = layer_norm(head / "transform" / "LayerNorm", x, c.layer_norm_eps);
   return {"MaskedLMOutput", {{"logits", linear(head / "decoder", x, c.vocab_size, true)}}};
 }
@@ -110,22 +122,29 @@ ModelOutputs for_sequence_classification(Scope m, const ModelInputs& in, const C
   const BertConfig c = read(config);
   const Scope bert = m.base("bert", true);
   const Tensor pooled = pooler(bert / "pooler", encoder(bert, in, c), c);
-  return {"SequenceClassifierOutput", {{"logits", linear(m / "classifier", pooled, c.num_labels, true)}}};
+  return {"SequenceClassifierOutput",
+          {{"logits", linear(m / "classifier", pooled, c.num_labels, true)}}};
 }
 
 ModelOutputs for_token_classification(Scope m, const ModelInputs& in, const Config& config) {
   const BertConfig c = read(config);
-  return {"TokenClassifierOutput", {{"logits", linear(m / "classifier", encoder(m.base("bert", true), in, c), c.num_labels, true)}}};
+  return {"TokenClassifierOutput",
+          {{"logits",
+            linear(m / "classifier", encoder(m.base("bert", true), in, c), c.num_labels, true)}}};
 }
 
 ModelOutputs for_question_answering(Scope m, const ModelInputs& in, const Config& config) {
   const BertConfig c = read(config);
-  const Tensor spans = linear(m / "qa_outputs", encoder(m.base("bert", true), in, c), c.num_labels, true);  // [B, S, 2]
+  const Tensor spans = linear(m / "qa_outputs", encoder(m.base("bert", true), in, c), c.num_labels,
+                              true);  // [B, S, 2]
   if (c.num_labels != 2) {
-    fail(ErrorKind::kInvalidArgument, "[config] {}: BertForQuestionAnswering needs 2 labels, found {}", config.where(), c.num_labels);
+    fail(ErrorKind::kInvalidArgument,
+         "[config] {}: BertForQuestionAnswering needs 2 labels, found {}", config.where(),
+         c.num_labels);
   }
   return {"QuestionAnsweringModelOutput",
-          {{"start_logits", ir::squeeze(ir::slice(spans, 2, 0, 1), {2})}, {"end_logits", ir::squeeze(ir::slice(spans, 2, 1, 2), {2})}}};
+          {{"start_logits", ir::squeeze(ir::slice(spans, 2, 0, 1), {2})},
+           {"end_logits", ir::squeeze(ir::slice(spans, 2, 1, 2), {2})}}};
 }
 
 }  // namespace
@@ -140,8 +159,10 @@ const Family& bert() {
                         {"BertForQuestionAnswering", for_question_answering}},
       .optional_inputs = {"attention_mask", "token_type_ids", "position_ids"},
       .has_cache = false,
-      .ignorable = {"cls.", "classifier.", "qa_outputs.", "pooler.", "bert.pooler.", ".position_ids"},
-      .tiny_config = R"({"model_type": "bert", "architectures": ["BertModel"], "vocab_size": 96, "hidden_size": 32,
+      .ignorable = {"cls.", "classifier.", "qa_outputs.", "pooler.", "bert.pooler.",
+                    ".position_ids"},
+      .tiny_config =
+          R"({"model_type": "bert", "architectures": ["BertModel"], "vocab_size": 96, "hidden_size": 32,
         "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 64})"};
   return family;
 }

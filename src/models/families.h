@@ -1,5 +1,5 @@
-// The table of model families. It is generated from the names of the files in this folder: models/<model_type>.cpp
-// defines `const nn::Family& <model_type>()`.
+// The table of model families. It is generated from the names of the files in this folder:
+// models/<model_type>.cpp defines `const nn::Family& <model_type>()`.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// Llama, after transformers/models/llama/modeling_llama.py (5.23): the plainest of the decoders, and the pattern for
-// the others. B batch, S sequence, D head_dim.
+// Llama, after transformers/models/llama/modeling_llama.py (5.23): the plainest of the decoders,
+// and the pattern for the others. B batch, S sequence, D head_dim.
 #include <cmath>
 
 #include "models/families.h"
@@ -16,17 +16,20 @@ struct LlamaConfig : DecoderConfig {
 };
 
 LlamaConfig read(const Config& config) {
-  LlamaConfig c{read_decoder_config(config, {.vocab_size = 32000, .intermediate_size = 11008, .max_position_embeddings = 2048})};
+  LlamaConfig c{read_decoder_config(
+      config, {.vocab_size = 32000, .intermediate_size = 11008, .max_position_embeddings = 2048})};
   c.attention_bias = config.boolean("attention_bias", false);
   c.mlp_bias = config.boolean("mlp_bias", false);
   return c;
 }
 
 Tensor self_attention(Scope m, Tensor x, const LlamaConfig& c, const Step& s) {
-  const Tensor q = heads(m / "q_proj", x, c.num_attention_heads, c.head_dim, c.attention_bias);  // [B, H, S, D]
+  const Tensor q =
+      heads(m / "q_proj", x, c.num_attention_heads, c.head_dim, c.attention_bias);  // [B, H, S, D]
   const Tensor k = heads(m / "k_proj", x, c.num_key_value_heads, c.head_dim, c.attention_bias);
   const Tensor v = heads(m / "v_proj", x, c.num_key_value_heads, c.head_dim, c.attention_bias);
-  const Tensor y = attend(m, rope(q, s.rotary), rope(k, s.rotary), v, s, 1 / std::sqrt(double(c.head_dim)));
+  const Tensor y =
+      attend(m, rope(q, s.rotary), rope(k, s.rotary), v, s, 1 / std::sqrt(double(c.head_dim)));
   return linear(m / "o_proj", merge_heads(y), c.hidden_size, c.attention_bias);
 }
 
@@ -39,7 +42,8 @@ Tensor layer(Scope m, Tensor x, const LlamaConfig& c, const Step& s) {
 Backbone backbone(const LlamaConfig& c) {
   return [&c](Scope m, const ModelInputs& in) {
     Tensor x = embedding(m / "embed_tokens", in.input_ids, c.vocab_size, c.hidden_size);
-    x = each_layer(m / "layers", x, c, in, [&](Scope n, Tensor y, const Step& s) { return layer(n, y, c, s); });
+    x = each_layer(m / "layers", x, c, in,
+                   [&](Scope n, Tensor y, const Step& s) { return layer(n, y, c, s); });
     return rms_norm(m / "norm", x, c.rms_norm_eps);
   };
 }
@@ -70,7 +74,8 @@ const Family& llama() {
       .optional_inputs = {"attention_mask", "position_ids"},
       .has_cache = true,
       .ignorable = {"lm_head.", "score.", ".rotary_emb.inv_freq"},
-      .tiny_config = R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 96, "hidden_size": 32,
+      .tiny_config =
+          R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 96, "hidden_size": 32,
         "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
         "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "pad_token_id": 0})"};
   return family;

@@ -1,5 +1,6 @@
-// Mistral, after transformers/models/mistral/modeling_mistral.py (5.23): Llama without biases, and each layer sees only
-// the last `sliding_window` tokens, if the config has one. B batch, S sequence, D head_dim.
+// Mistral, after transformers/models/mistral/modeling_mistral.py (5.23): Llama without biases, and
+// each layer sees only the last `sliding_window` tokens, if the config has one. B batch, S
+// sequence, D head_dim.
 #include <cmath>
 
 #include "models/families.h"
@@ -22,7 +23,8 @@ Tensor self_attention(Scope m, Tensor x, const DecoderConfig& c, const Step& s) 
   const Tensor q = heads(m / "q_proj", x, c.num_attention_heads, c.head_dim);  // [B, H, S, D]
   const Tensor k = heads(m / "k_proj", x, c.num_key_value_heads, c.head_dim);
   const Tensor v = heads(m / "v_proj", x, c.num_key_value_heads, c.head_dim);
-  const Tensor y = attend(m, rope(q, s.rotary), rope(k, s.rotary), v, s, 1 / std::sqrt(double(c.head_dim)));
+  const Tensor y =
+      attend(m, rope(q, s.rotary), rope(k, s.rotary), v, s, 1 / std::sqrt(double(c.head_dim)));
   return linear(m / "o_proj", merge_heads(y), c.hidden_size);
 }
 
@@ -35,7 +37,8 @@ Tensor layer(Scope m, Tensor x, const DecoderConfig& c, const Step& s) {
 Backbone backbone(const DecoderConfig& c) {
   return [&c](Scope m, const ModelInputs& in) {
     Tensor x = embedding(m / "embed_tokens", in.input_ids, c.vocab_size, c.hidden_size);
-    x = each_layer(m / "layers", x, c, in, [&](Scope n, Tensor y, const Step& s) { return layer(n, y, c, s); });
+    x = each_layer(m / "layers", x, c, in,
+                   [&](Scope n, Tensor y, const Step& s) { return layer(n, y, c, s); });
     return rms_norm(m / "norm", x, c.rms_norm_eps);
   };
 }
@@ -66,7 +69,8 @@ const Family& mistral() {
       .optional_inputs = {"attention_mask", "position_ids"},
       .has_cache = true,
       .ignorable = {"lm_head.", "score.", ".rotary_emb.inv_freq"},
-      .tiny_config = R"({"model_type": "mistral", "architectures": ["MistralForCausalLM"], "vocab_size": 96, "hidden_size": 32,
+      .tiny_config =
+          R"({"model_type": "mistral", "architectures": ["MistralForCausalLM"], "vocab_size": 96, "hidden_size": 32,
         "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
         "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "pad_token_id": 0, "sliding_window": 8})"};
   return family;

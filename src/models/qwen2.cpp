@@ -1,5 +1,6 @@
-// Qwen2, after transformers/models/qwen2/modeling_qwen2.py (5.23): Llama with biases on q, k and v, and layers from
-// `max_window_layers` on that slide, if `use_sliding_window`. B batch, S sequence, D head_dim.
+// Qwen2, after transformers/models/qwen2/modeling_qwen2.py (5.23): Llama with biases on q, k and v,
+// and layers from `max_window_layers` on that slide, if `use_sliding_window`. B batch, S sequence,
+// D head_dim.
 #include <cmath>
 
 #include "models/families.h"
@@ -25,7 +26,8 @@ Tensor self_attention(Scope m, Tensor x, const DecoderConfig& c, const Step& s) 
   const Tensor q = heads(m / "q_proj", x, c.num_attention_heads, c.head_dim, true);  // [B, H, S, D]
   const Tensor k = heads(m / "k_proj", x, c.num_key_value_heads, c.head_dim, true);
   const Tensor v = heads(m / "v_proj", x, c.num_key_value_heads, c.head_dim, true);
-  const Tensor y = attend(m, rope(q, s.rotary), rope(k, s.rotary), v, s, 1 / std::sqrt(double(c.head_dim)));
+  const Tensor y =
+      attend(m, rope(q, s.rotary), rope(k, s.rotary), v, s, 1 / std::sqrt(double(c.head_dim)));
   return linear(m / "o_proj", merge_heads(y), c.hidden_size);
 }
 
@@ -38,7 +40,8 @@ Tensor layer(Scope m, Tensor x, const DecoderConfig& c, const Step& s) {
 Backbone backbone(const DecoderConfig& c) {
   return [&c](Scope m, const ModelInputs& in) {
     Tensor x = embedding(m / "embed_tokens", in.input_ids, c.vocab_size, c.hidden_size);
-    x = each_layer(m / "layers", x, c, in, [&](Scope n, Tensor y, const Step& s) { return layer(n, y, c, s); });
+    x = each_layer(m / "layers", x, c, in,
+                   [&](Scope n, Tensor y, const Step& s) { return layer(n, y, c, s); });
     return rms_norm(m / "norm", x, c.rms_norm_eps);
   };
 }
@@ -69,7 +72,8 @@ const Family& qwen2() {
       .optional_inputs = {"attention_mask", "position_ids"},
       .has_cache = true,
       .ignorable = {"lm_head.", "score.", ".rotary_emb.inv_freq"},
-      .tiny_config = R"({"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 96, "hidden_size": 32,
+      .tiny_config =
+          R"({"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 96, "hidden_size": 32,
         "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
         "max_position_embeddings": 64, "rms_norm_eps": 1e-06, "pad_token_id": 0})"};
   return family;

@@ -1,5 +1,5 @@
-// Qwen3, after transformers/models/qwen3/modeling_qwen3.py (5.23): Llama with an RMS norm over D on q and k before
-// their rotation, and Qwen2's sliding layers. B batch, S sequence, D head_dim.
+// Qwen3, after transformers/models/qwen3/modeling_qwen3.py (5.23): Llama with an RMS norm over D on
+// q and k before their rotation, and Qwen2's sliding layers. B batch, S sequence, D head_dim.
 #include <cmath>
 
 #include "models/families.h"
@@ -29,7 +29,8 @@ Qwen3Config read(const Config& config) {
 }
 
 Tensor self_attention(Scope m, Tensor x, const Qwen3Config& c, const Step& s) {
-  Tensor q = heads(m / "q_proj", x, c.num_attention_heads, c.head_dim, c.attention_bias);  // [B, H, S, D]
+  Tensor q =
+      heads(m / "q_proj", x, c.num_attention_heads, c.head_dim, c.attention_bias);  // [B, H, S, D]
   Tensor k = heads(m / "k_proj", x, c.num_key_value_heads, c.head_dim, c.attention_bias);
   const Tensor v = heads(m / "v_proj", x, c.num_key_value_heads, c.head_dim, c.attention_bias);
   q = rope(rms_norm(m / "q_norm", q, c.rms_norm_eps), s.rotary);
@@ -47,7 +48,8 @@ Tensor layer(Scope m, Tensor x, const Qwen3Config& c, const Step& s) {
 Backbone backbone(const Qwen3Config& c) {
   return [&c](Scope m, const ModelInputs& in) {
     Tensor x = embedding(m / "embed_tokens", in.input_ids, c.vocab_size, c.hidden_size);
-    x = each_layer(m / "layers", x, c, in, [&](Scope n, Tensor y, const Step& s) { return layer(n, y, c, s); });
+    x = each_layer(m / "layers", x, c, in,
+                   [&](Scope n, Tensor y, const Step& s) { return layer(n, y, c, s); });
     return rms_norm(m / "norm", x, c.rms_norm_eps);
   };
 }
@@ -78,7 +80,8 @@ const Family& qwen3() {
       .optional_inputs = {"attention_mask", "position_ids"},
       .has_cache = true,
       .ignorable = {"lm_head.", "score.", ".rotary_emb.inv_freq"},
-      .tiny_config = R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 96, "hidden_size": 32,
+      .tiny_config =
+          R"({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "vocab_size": 96, "hidden_size": 32,
         "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
         "max_position_embeddings": 64, "rms_norm_eps": 1e-06, "pad_token_id": 0, "head_dim": 16})"};
   return family;

@@ -11,7 +11,9 @@ Tensor merge_heads(Tensor x) {
   return ir::reshape(ir::transpose(x, {0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
 }
 
-Tensor heads(Scope m, Tensor x, int64_t count, int64_t size, bool bias) { return split_heads(linear(m, x, count * size, bias), count, size); }
+Tensor heads(Scope m, Tensor x, int64_t count, int64_t size, bool bias) {
+  return split_heads(linear(m, x, count * size, bias), count, size);
+}
 
 Tensor attention(Scope m, Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
   ir::Attention op;

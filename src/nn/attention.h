@@ -12,7 +12,8 @@ struct KeyValue {
   Tensor values;  // [B, K, T, D]
 };
 
-/// What happens to a layer's keys and values: the task decides. update() is called once a layer, in order.
+/// What happens to a layer's keys and values: the task decides. update() is called once a layer, in
+/// order.
 class Cache {
  public:
   virtual ~Cache() = default;

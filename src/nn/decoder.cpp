@@ -6,27 +6,37 @@
 
 namespace tranship::nn {
 
+namespace {
+
+/// Keys of config.json that say nothing about the maths: names, ids, training, defaults of
+/// generate().
+constexpr std::string_view kIrrelevantKeys = R"(
+    architectures model_type torch_dtype dtype transformers_version _name_or_path
+    _attn_implementation _attn_implementation_autoset auto_map bos_token_id eos_token_id
+    pad_token_id sep_token_id cls_token_id unk_token_id mask_token_id decoder_start_token_id
+    use_cache initializer_range initializer_factor attention_dropout
+    attention_probs_dropout_prob hidden_dropout hidden_dropout_prob classifier_dropout
+    gradient_checkpointing id2label label2id num_labels problem_type task_specific_params
+    finetuning_task tokenizer_class prefix torchscript use_bfloat16 return_dict
+    output_attentions output_hidden_states language license unsloth_version unsloth_fixed
+    transformers.js_config chunk_size_feed_forward tf_legacy_loss is_llama_config max_length
+    min_length max_new_tokens do_sample temperature top_k top_p repetition_penalty num_beams
+    bad_words_ids suppress_tokens begin_suppress_tokens forced_bos_token_id forced_eos_token_id
+    no_repeat_ngram_size encoder_no_repeat_ngram_size num_beam_groups diversity_penalty
+    length_penalty typical_p early_stopping num_return_sequences output_scores
+    return_dict_in_generate remove_invalid_values exponential_decay_length_penalty
+    cross_attention_hidden_size
+)";
+
+}  // namespace
+
 void ignore_common_keys(const Config& config) {
-  config.ignore({"architectures", "model_type", "torch_dtype", "dtype", "transformers_version",
-                 "_name_or_path", "_attn_implementation", "_attn_implementation_autoset",
-                 "auto_map", "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id",
-                 "cls_token_id", "unk_token_id", "mask_token_id", "decoder_start_token_id",
-                 "use_cache", "initializer_range", "initializer_factor", "attention_dropout",
-                 "attention_probs_dropout_prob", "hidden_dropout", "hidden_dropout_prob",
-                 "classifier_dropout", "gradient_checkpointing", "id2label", "label2id",
-                 "num_labels", "problem_type", "task_specific_params", "finetuning_task",
-                 "tokenizer_class", "prefix", "torchscript", "use_bfloat16", "return_dict",
-                 "output_attentions", "output_hidden_states", "language", "license",
-                 "unsloth_version", "unsloth_fixed", "transformers.js_config",
-                 "chunk_size_feed_forward", "tf_legacy_loss", "is_llama_config", "max_length",
-                 "min_length", "max_new_tokens", "do_sample", "temperature", "top_k", "top_p",
-                 "repetition_penalty", "num_beams", "bad_words_ids", "suppress_tokens",
-                 "begin_suppress_tokens", "forced_bos_token_id", "forced_eos_token_id",
-                 "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "num_beam_groups",
-                 "diversity_penalty", "length_penalty", "typical_p", "early_stopping",
-                 "num_return_sequences", "output_scores", "return_dict_in_generate",
-                 "remove_invalid_values", "exponential_decay_length_penalty",
-                 "cross_attention_hidden_size"});
+  constexpr std::string_view kSpace = " \n";
+  for (std::string_view rest = kIrrelevantKeys; rest.find_first_not_of(kSpace) != rest.npos;) {
+    rest.remove_prefix(rest.find_first_not_of(kSpace));
+    config.ignore({rest.substr(0, rest.find_first_of(kSpace))});
+    rest.remove_prefix(rest.find_first_of(kSpace));
+  }
   config.require("is_encoder_decoder", false);
   config.require("is_decoder", false);
   config.require("add_cross_attention", false);
@@ -34,7 +44,8 @@ void ignore_common_keys(const Config& config) {
   config.require("rope_interleaved", false);
   config.require("pretraining_tp", int64_t{1});
   if (config.has("pruned_heads") && !config.find_object("pruned_heads")->keys().empty()) {
-    fail(ErrorKind::kUnsupported, "[config] {}: pruned_heads is not empty; heads cannot be pruned", config.where());
+    fail(ErrorKind::kUnsupported, "[config] {}: pruned_heads is not empty; heads cannot be pruned",
+         config.where());
   }
 }
 
@@ -48,7 +59,9 @@ namespace {
 
 void check_sizes(const Config& config, const DecoderConfig& c) {
   const auto positive = [&](std::string_view key, int64_t value) {
-    if (value < 1) fail(ErrorKind::kInvalidArgument, "[config] {}: {} is {}, expected a positive number", config.where(), key, value);
+    if (value < 1)
+      fail(ErrorKind::kInvalidArgument, "[config] {}: {} is {}, expected a positive number",
+           config.where(), key, value);
   };
   positive("vocab_size", c.vocab_size);
   positive("hidden_size", c.hidden_size);
@@ -58,28 +71,37 @@ void check_sizes(const Config& config, const DecoderConfig& c) {
   positive("num_key_value_heads", c.num_key_value_heads);
   positive("head_dim", c.head_dim);
   if (c.num_attention_heads % c.num_key_value_heads != 0) {
-    fail(ErrorKind::kInvalidArgument, "[config] {}: num_attention_heads {} is not a multiple of num_key_value_heads {}", config.where(),
-         c.num_attention_heads, c.num_key_value_heads);
+    fail(ErrorKind::kInvalidArgument,
+         "[config] {}: num_attention_heads {} is not a multiple of num_key_value_heads {}",
+         config.where(), c.num_attention_heads, c.num_key_value_heads);
   }
-  if (c.head_dim % 2 != 0) fail(ErrorKind::kInvalidArgument, "[config] {}: head_dim {} is odd", config.where(), c.head_dim);
+  if (c.head_dim % 2 != 0)
+    fail(ErrorKind::kInvalidArgument, "[config] {}: head_dim {} is odd", config.where(),
+         c.head_dim);
 }
 
 void read_layer_types(const Config& config, int64_t first_sliding_layer, DecoderConfig& c) {
   c.layer_types = config.texts("layer_types");
   if (c.layer_types.empty()) {
     for (int64_t i = 0; i < c.num_hidden_layers; ++i) {
-      c.layer_types.push_back(c.sliding_window > 0 && i >= first_sliding_layer ? "sliding_attention" : "full_attention");
+      c.layer_types.push_back(c.sliding_window > 0 && i >= first_sliding_layer ? "sliding_attention"
+                                                                               : "full_attention");
     }
   }
   if (static_cast<int64_t>(c.layer_types.size()) < c.num_hidden_layers) {
-    fail(ErrorKind::kCorrupt, "[config] {}: layer_types names {} layers of {}", config.where(), c.layer_types.size(), c.num_hidden_layers);
+    fail(ErrorKind::kCorrupt, "[config] {}: layer_types names {} layers of {}", config.where(),
+         c.layer_types.size(), c.num_hidden_layers);
   }
   for (const std::string& type : c.layer_types) {
     if (type != "full_attention" && type != "sliding_attention") {
-      fail(ErrorKind::kUnsupported, "[config] {}: layer_types has '{}'; known are full_attention and sliding_attention", config.where(), type);
+      fail(ErrorKind::kUnsupported,
+           "[config] {}: layer_types has '{}'; known are full_attention and sliding_attention",
+           config.where(), type);
     }
     if (type == "sliding_attention" && c.sliding_window < 1) {
-      fail(ErrorKind::kInvalidArgument, "[config] {}: a layer is sliding_attention, but sliding_window is {}", config.where(), c.sliding_window);
+      fail(ErrorKind::kInvalidArgument,
+           "[config] {}: a layer is sliding_attention, but sliding_window is {}", config.where(),
+           c.sliding_window);
     }
     c.rope.try_emplace(type, read_rope_parameters(config, type, c.max_position_embeddings));
   }
@@ -87,7 +109,8 @@ void read_layer_types(const Config& config, int64_t first_sliding_layer, Decoder
 
 }  // namespace
 
-DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& defaults, SlidingLayers sliding) {
+DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& defaults,
+                                  SlidingLayers sliding) {
   ignore_common_keys(config);
   DecoderConfig c = defaults;
   c.vocab_size = config.integer("vocab_size", defaults.vocab_size);
@@ -96,15 +119,19 @@ DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& def
   c.num_hidden_layers = config.integer("num_hidden_layers", defaults.num_hidden_layers);
   c.num_attention_heads = config.integer("num_attention_heads", defaults.num_attention_heads);
   const bool own_keys = config.is_null("num_key_value_heads") || defaults.num_key_value_heads == 0;
-  c.num_key_value_heads = config.integer("num_key_value_heads", own_keys ? c.num_attention_heads : defaults.num_key_value_heads);
+  c.num_key_value_heads = config.integer(
+      "num_key_value_heads", own_keys ? c.num_attention_heads : defaults.num_key_value_heads);
   const bool even_share = config.is_null("head_dim") || defaults.head_dim == 0;
   const int64_t share = c.num_attention_heads > 0 ? c.hidden_size / c.num_attention_heads : 0;
   c.head_dim = config.integer("head_dim", even_share ? share : defaults.head_dim);
-  c.max_position_embeddings = config.integer("max_position_embeddings", defaults.max_position_embeddings);
+  c.max_position_embeddings =
+      config.integer("max_position_embeddings", defaults.max_position_embeddings);
   c.hidden_act = config.text("hidden_act", defaults.hidden_act);
   c.rms_norm_eps = config.number("rms_norm_eps", defaults.rms_norm_eps);
   c.tie_word_embeddings = config.boolean("tie_word_embeddings", defaults.tie_word_embeddings);
-  c.sliding_window = config.is_null("sliding_window") ? 0 : config.integer("sliding_window", defaults.sliding_window);
+  c.sliding_window = config.is_null("sliding_window")
+                         ? 0
+                         : config.integer("sliding_window", defaults.sliding_window);
   if (!sliding.enabled) c.sliding_window = 0;
   c.pad_token_id = config.find_integer("pad_token_id");
   c.num_labels = read_num_labels(config);
@@ -125,11 +152,15 @@ Tensor each_layer(Scope m, Tensor x, const DecoderConfig& c, const ModelInputs& 
   ir::Graph& g = m.graph();
   const Dim length = in.input_ids.shape()[1];
   Tensor positions = in.position_ids;
-  if (!positions) positions = ir::unsqueeze(ir::iota(g, length) + ir::dim_to_tensor(g, in.past), {0});
+  if (!positions)
+    positions = ir::unsqueeze(ir::iota(g, length) + ir::dim_to_tensor(g, in.past), {0});
   std::map<std::string, Rotary> tables;
-  for (const auto& [type, rope] : c.rope) tables.emplace(type, rotary(rope, positions, c.head_dim, c.max_position_embeddings, m.dtype()));
+  for (const auto& [type, rope] : c.rope)
+    tables.emplace(type, rotary(rope, positions, c.head_dim, c.max_position_embeddings, m.dtype()));
   Tensor key_mask;
-  if (in.attention_mask) key_mask = ir::compare(ir::CompareKind::kNotEqual, in.attention_mask, ir::scalar(g, DType::kI64, 0));
+  if (in.attention_mask)
+    key_mask =
+        ir::compare(ir::CompareKind::kNotEqual, in.attention_mask, ir::scalar(g, DType::kI64, 0));
   for (int64_t i = 0; i < c.num_hidden_layers; ++i) {
     const std::string& type = c.layer_types[static_cast<size_t>(i)];
     AttentionOptions options = {.causal = true, .key_mask = key_mask};
@@ -143,19 +174,24 @@ ModelOutputs base_model(Scope m, const ModelInputs& in, const Backbone& backbone
   return {"BaseModelOutputWithPast", {{"last_hidden_state", backbone(m.base("model", false), in)}}};
 }
 
-ModelOutputs causal_lm(Scope m, const ModelInputs& in, const DecoderConfig& c, const Backbone& backbone) {
+ModelOutputs causal_lm(Scope m, const ModelInputs& in, const DecoderConfig& c,
+                       const Backbone& backbone) {
   const Scope model = m.base("model", true), head = m / "lm_head";
   if (c.tie_word_embeddings) head.tie("weight", model / "embed_tokens", "weight");
   return {"CausalLMOutputWithPast", {{"logits", linear(head, backbone(model, in), c.vocab_size)}}};
 }
 
-ModelOutputs sequence_classification(Scope m, const ModelInputs& in, const DecoderConfig& c, const Backbone& backbone) {
+ModelOutputs sequence_classification(Scope m, const ModelInputs& in, const DecoderConfig& c,
+                                     const Backbone& backbone) {
   ir::Graph& g = m.graph();
-  const Tensor scores = linear(m / "score", backbone(m.base("model", true), in), c.num_labels);  // [B, S, labels]
+  const Tensor scores =
+      linear(m / "score", backbone(m.base("model", true), in), c.num_labels);  // [B, S, labels]
   const Dim batch = in.input_ids.shape()[0], length = in.input_ids.shape()[1];
   Tensor last;  // i64 [B, 1, 1]
   if (c.pad_token_id) {
-    const Tensor is_token = ir::compare(ir::CompareKind::kNotEqual, in.input_ids, ir::scalar(g, DType::kI64, static_cast<double>(*c.pad_token_id)));
+    const Tensor is_token =
+        ir::compare(ir::CompareKind::kNotEqual, in.input_ids,
+                    ir::scalar(g, DType::kI64, static_cast<double>(*c.pad_token_id)));
     const Tensor rank = ir::iota(g, length) * ir::cast(is_token, DType::kI64);
     last = ir::unsqueeze(ir::argmax(rank, -1), {1, 2});
   } else {

@@ -1,4 +1,5 @@
-// What decoder-only models share: the configuration's common fields, a step of the layer stack, heads.
+// What decoder-only models share: the configuration's common fields, a step of the layer stack,
+// heads.
 #pragma once
 
 #include <map>
@@ -23,13 +24,14 @@ struct DecoderConfig {
   double rms_norm_eps = 1e-6;
   bool tie_word_embeddings = false;
   std::vector<std::string> layer_types = {};  // one a layer: full_attention or sliding_attention
-  int64_t sliding_window = 0;            // of the sliding layers; 0: none slides
+  int64_t sliding_window = 0;                 // of the sliding layers; 0: none slides
   std::map<std::string, RopeParameters> rope = {};  // by layer type
   std::optional<int64_t> pad_token_id = {};
   int64_t num_labels = 2;
 };
 
-/// Whether `sliding_window` holds at all, and from which layer on, where the config has no layer_types.
+/// Whether `sliding_window` holds at all, and from which layer on, where the config has no
+/// layer_types.
 struct SlidingLayers {
   bool enabled = true;
   int64_t first = 0;
@@ -37,7 +39,8 @@ struct SlidingLayers {
 
 /// Reads the shared fields, and knows the keys that do not change what is computed.
 /// Errors: those of Config; invalid_argument for sizes that make no sense.
-DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& defaults, SlidingLayers sliding = {});
+DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& defaults,
+                                  SlidingLayers sliding = {});
 /// Keys of every configuration that say nothing about the maths.
 void ignore_common_keys(const Config& config);
 /// num_labels, or the length of id2label, or 2.
@@ -61,11 +64,14 @@ Tensor each_layer(Scope m, Tensor x, const DecoderConfig& c, const ModelInputs& 
 /// A stack of layers with its embedding and last norm: input -> hidden states [B, S, hidden].
 using Backbone = std::function<Tensor(Scope model, const ModelInputs& in)>;
 
-/// The three classes that Transformers makes of a backbone. `m` is the root of the checkpoint's names; the backbone's
-/// names stand below "model".
+/// The three classes that Transformers makes of a backbone. `m` is the root of the checkpoint's
+/// names; the backbone's names stand below "model".
 ModelOutputs base_model(Scope m, const ModelInputs& in, const Backbone& backbone);
-ModelOutputs causal_lm(Scope m, const ModelInputs& in, const DecoderConfig& c, const Backbone& backbone);
-/// Logits of the last token that is not padding. Source: modeling_layers.py GenericForSequenceClassification (5.23).
-ModelOutputs sequence_classification(Scope m, const ModelInputs& in, const DecoderConfig& c, const Backbone& backbone);
+ModelOutputs causal_lm(Scope m, const ModelInputs& in, const DecoderConfig& c,
+                       const Backbone& backbone);
+/// Logits of the last token that is not padding. Source: modeling_layers.py
+/// GenericForSequenceClassification (5.23).
+ModelOutputs sequence_classification(Scope m, const ModelInputs& in, const DecoderConfig& c,
+                                     const Backbone& backbone);
 
 }  // namespace tranship::nn

@@ -18,7 +18,9 @@ Tensor layer_norm(Scope m, Tensor x, double eps);
 /// The function of that name in Transformers' ACT2FN. Errors: unsupported for an unknown one.
 Tensor activate(std::string_view hidden_act, Tensor x);
 
-/// down(act(gate(x)) * up(x)), the MLP of Llama and its kin.  Weights: gate_proj, up_proj, down_proj.
-Tensor gated_mlp(Scope m, Tensor x, int64_t intermediate_size, std::string_view hidden_act, bool bias = false);
+/// down(act(gate(x)) * up(x)), the MLP of Llama and its kin.  Weights: gate_proj, up_proj,
+/// down_proj.
+Tensor gated_mlp(Scope m, Tensor x, int64_t intermediate_size, std::string_view hidden_act,
+                 bool bias = false);
 
 }  // namespace tranship::nn

@@ -1,4 +1,5 @@
-// What tasks hand to a model, what a model gives back, and how a family of models introduces itself.
+// What tasks hand to a model, what a model gives back, and how a family of models introduces
+// itself.
 #pragma once
 
 #include <span>
@@ -14,11 +15,11 @@ namespace tranship::nn {
 
 /// Absent tensors: the graph has no such input, and the model's own default holds.
 struct ModelInputs {
-  Tensor input_ids;       // i64 [B, S]
-  Tensor attention_mask;  // i64 [B, past + S]: 0 where there is no token
-  Tensor token_type_ids;  // i64 [B, S]
-  Tensor position_ids;    // i64 [B, S]
-  Dim past = 0;           // cached tokens before input_ids
+  Tensor input_ids;        // i64 [B, S]
+  Tensor attention_mask;   // i64 [B, past + S]: 0 where there is no token
+  Tensor token_type_ids;   // i64 [B, S]
+  Tensor position_ids;     // i64 [B, S]
+  Dim past = 0;            // cached tokens before input_ids
   Cache* cache = nullptr;  // decoders only
 };
 
@@ -45,7 +46,8 @@ struct Family {
   /// Inputs besides input_ids that a forward can take, in the order of Transformers' signature.
   std::vector<std::string_view> optional_inputs;
   bool has_cache = false;  // a decoder: forward gives past_key_values
-  /// Tensors that a checkpoint may hold and a definition may leave: names, or "prefix." and ".suffix" parts.
+  /// Tensors that a checkpoint may hold and a definition may leave: names, or "prefix." and
+  /// ".suffix" parts.
   std::vector<std::string_view> ignorable;
   /// A small configuration for tests, as config.json text.
   std::string_view tiny_config;

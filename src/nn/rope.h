@@ -10,7 +10,8 @@
 
 namespace tranship::nn {
 
-/// What `rope_parameters` says (or the older `rope_scaling` and `rope_theta`), with Transformers' names.
+/// What `rope_parameters` says (or the older `rope_scaling` and `rope_theta`), with Transformers'
+/// names.
 struct RopeParameters {
   std::string rope_type = "default";  // default, linear, dynamic, yarn, longrope, llama3
   double rope_theta = 10000;
@@ -28,10 +29,11 @@ struct RopeParameters {
   double low_freq_factor = 1, high_freq_factor = 4;
 };
 
-/// Reads the parameters for a layer type ("full_attention"; matters only where the config has one set a type).
-/// Errors: unsupported for another rope_type, corrupt for missing or wrong parameters, each with its path.
-/// Source: modeling_rope_utils.py (5.23).
-RopeParameters read_rope_parameters(const Config& config, std::string_view layer_type, int64_t max_position_embeddings);
+/// Reads the parameters for a layer type ("full_attention"; matters only where the config has one
+/// set a type). Errors: unsupported for another rope_type, corrupt for missing or wrong parameters,
+/// each with its path. Source: modeling_rope_utils.py (5.23).
+RopeParameters read_rope_parameters(const Config& config, std::string_view layer_type,
+                                    int64_t max_position_embeddings);
 
 /// Tables for rope(): [B or 1, S, R/2] each, in the weights' dtype.
 struct Rotary {
@@ -41,7 +43,8 @@ struct Rotary {
 
 /// position_ids i64 [B or 1, S]; R = head_dim rotated elements.  Computed in f32.
 /// max_position_embeddings: what `dynamic` grows from.
-Rotary rotary(const RopeParameters& rope, Tensor position_ids, int64_t head_dim, int64_t max_position_embeddings, DType dtype);
+Rotary rotary(const RopeParameters& rope, Tensor position_ids, int64_t head_dim,
+              int64_t max_position_embeddings, DType dtype);
 
 /// Rotates x [B, H, S, D] by position.
 Tensor rope(Tensor x, const Rotary& tables);

@@ -17,10 +17,11 @@ bool Parameters::contains_below(std::string_view prefix) const {
 void Parameters::tie(const std::string& target, const std::string& source) {
   if (tied_.contains(target) || tied_.contains(source)) return;  // a second graph of the program
   if (contains(target) && contains(source) && !index_->equal(target, source)) {
-    warnings_.insert(fmt::format(
-        "the config ties '{}' to '{}', but the checkpoint has both, with different numbers: they stay apart, as in "
-        "Transformers. Set tie_word_embeddings to false to silence this.",
-        target, source));
+    warnings_.insert(
+        fmt::format("the config ties '{}' to '{}', but the checkpoint has both, with different "
+                    "numbers: they stay apart, as in "
+                    "Transformers. Set tie_word_embeddings to false to silence this.",
+                    target, source));
     return;
   }
   if (contains(target) && !contains(source)) {
@@ -38,7 +39,8 @@ std::string Parameters::resolve(const std::string& name) const {
 void Parameters::ask(const std::string& name, const Shape& shape) {
   const auto [it, added] = asked_.try_emplace(name, shape);
   if (!added && !(it->second == shape)) {
-    fail(ErrorKind::kInvalidArgument, "[model] the weight '{}' is asked for as {} and as {}", name, it->second.text(), shape.text());
+    fail(ErrorKind::kInvalidArgument, "[model] the weight '{}' is asked for as {} and as {}", name,
+         it->second.text(), shape.text());
   }
 }
 
@@ -46,7 +48,8 @@ Scope::Scope(ir::Graph& graph, Parameters& parameters, std::string path)
     : graph_(&graph), parameters_(&parameters), path_(std::move(path)) {}
 
 Scope Scope::operator/(std::string_view name) const {
-  return Scope(*graph_, *parameters_, path_.empty() ? std::string(name) : path_ + "." + std::string(name));
+  return Scope(*graph_, *parameters_,
+               path_.empty() ? std::string(name) : path_ + "." + std::string(name));
 }
 
 Tensor Scope::param(std::string_view name, const Shape& shape) const {
@@ -60,7 +63,9 @@ Tensor Scope::param(std::string_view name, const Shape& shape) const {
 }
 
 bool Scope::has(std::string_view name, bool otherwise) const {
-  return parameters_->has_checkpoint() ? parameters_->contains(parameters_->resolve((*this / name).path_)) : otherwise;
+  return parameters_->has_checkpoint()
+             ? parameters_->contains(parameters_->resolve((*this / name).path_))
+             : otherwise;
 }
 
 void Scope::tie(std::string_view name, Scope source, std::string_view source_name) const {
@@ -69,7 +74,8 @@ void Scope::tie(std::string_view name, Scope source, std::string_view source_nam
 
 Scope Scope::base(std::string_view prefix, bool otherwise) const {
   const Scope inside = *this / prefix;
-  const bool is_inside = parameters_->has_checkpoint() ? parameters_->contains_below(inside.path_) : otherwise;
+  const bool is_inside =
+      parameters_->has_checkpoint() ? parameters_->contains_below(inside.path_) : otherwise;
   return is_inside ? inside : *this;
 }
 

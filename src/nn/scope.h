@@ -14,7 +14,8 @@
 
 namespace tranship::nn {
 
-/// A tensor of the graph that is being built. (The public tranship::Tensor holds numbers; this one is a handle.)
+/// A tensor of the graph that is being built. (The public tranship::Tensor holds numbers; this one
+/// is a handle.)
 using Tensor = ir::Value;
 using ir::Dim;
 using ir::Shape;
@@ -22,25 +23,27 @@ using ir::Shape;
 /// What a definition may know of a checkpoint.
 struct TensorIndex {
   std::vector<std::string> names;
-  std::function<bool(const std::string&, const std::string&)> equal;  // whether two tensors hold the same numbers
+  std::function<bool(const std::string&, const std::string&)>
+      equal;  // whether two tensors hold the same numbers
 };
 
 /// The weights that a definition has asked for, shared by all graphs of a program.
 class Parameters {
  public:
-  /// dtype: that of every weight in the graphs. index: null without a checkpoint, when the families' defaults decide
-  /// what exists; it must outlive the object.
+  /// dtype: that of every weight in the graphs. index: null without a checkpoint, when the
+  /// families' defaults decide what exists; it must outlive the object.
   Parameters(DType dtype, const TensorIndex* index);
 
   DType dtype() const { return dtype_; }
   bool has_checkpoint() const { return index_ != nullptr; }
-  /// Whether the checkpoint has a tensor of that name, or any below `prefix` with a dot. False without a checkpoint.
+  /// Whether the checkpoint has a tensor of that name, or any below `prefix` with a dot. False
+  /// without a checkpoint.
   bool contains(std::string_view name) const { return names_.contains(name); }
   bool contains_below(std::string_view prefix) const;
 
-  /// From now on the two names are one weight, under the name that the checkpoint has, `source` by preference.
-  /// If it has both, with other numbers, they stay two, with a warning: as in Transformers.
-  /// Source: modeling_utils.py tie_weights (5.23).
+  /// From now on the two names are one weight, under the name that the checkpoint has, `source` by
+  /// preference. If it has both, with other numbers, they stay two, with a warning: as in
+  /// Transformers. Source: modeling_utils.py tie_weights (5.23).
   void tie(const std::string& target, const std::string& source);
   /// The name that a weight has in the checkpoint.
   std::string resolve(const std::string& name) const;
@@ -59,7 +62,8 @@ class Parameters {
   std::set<std::string> warnings_;
 };
 
-/// One step down is `m / "self_attn"` or `m / 3`. Cheap to copy; borrows the graph and the parameters.
+/// One step down is `m / "self_attn"` or `m / 3`. Cheap to copy; borrows the graph and the
+/// parameters.
 class Scope {
  public:
   Scope(ir::Graph& graph, Parameters& parameters, std::string path = "");
@@ -70,15 +74,18 @@ class Scope {
     return *this / std::string_view(std::to_string(index));
   }
 
-  /// The weight `name` of this module. Asked for twice, it is one value: that is how weights are tied.
+  /// The weight `name` of this module. Asked for twice, it is one value: that is how weights are
+  /// tied.
   Tensor param(std::string_view name, const Shape& shape) const;
   /// Whether the checkpoint has it; without a checkpoint: `otherwise`.
   bool has(std::string_view name, bool otherwise) const;
-  /// This module if it holds the checkpoint's weights under `prefix.`, i.e. *this / prefix, else *this itself: a base
-  /// model may have been saved alone or inside a model with a head. Without a checkpoint: inside, if `otherwise`.
+  /// This module if it holds the checkpoint's weights under `prefix.`, i.e. *this / prefix, else
+  /// *this itself: a base model may have been saved alone or inside a model with a head. Without a
+  /// checkpoint: inside, if `otherwise`.
   Scope base(std::string_view prefix, bool otherwise) const;
 
-  /// Ties the weights `name` of this module and of `source`, wherever they are asked for from now on.
+  /// Ties the weights `name` of this module and of `source`, wherever they are asked for from now
+  /// on.
   void tie(std::string_view name, Scope source, std::string_view source_name) const;
 
   const std::string& path() const { return path_; }

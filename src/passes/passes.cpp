@@ -28,17 +28,39 @@ const Tensor* constant_of(const Value& v) {
 
 }  // namespace
 
-bool specialize(GraphPtr& graph, const std::map<std::string, int64_t>& sizes) {
-  std::map<std::string, ir::Dim> dims;
+namespace {
+
+using Dims = std::map<std::string, ir::Dim>;
+
+Dims checked_sizes(const Graph& graph, const std::map<std::string, int64_t>& sizes) {
+  Dims dims;
   for (const auto& [symbol, size] : sizes) {
-    const auto it = graph->symbols().find(symbol);
-    const ir::Range range = it == graph->symbols().end() ? ir::Range{} : it->second;
+    const auto it = graph.symbols().find(symbol);
+    const ir::Range range = it == graph.symbols().end() ? ir::Range{} : it->second;
     if (size < range.min || (range.max && size > *range.max)) {
-      fail(ErrorKind::kInvalidArgument, "[static] '{}' = {} is outside its range, {} to {}", symbol, size, range.min,
-           range.max ? std::to_string(*range.max) : "any");
+      fail(ErrorKind::kInvalidArgument, "[static] '{}' = {} is outside its range, {} to {}", symbol,
+           size, range.min, range.max ? std::to_string(*range.max) : "any");
     }
     dims.emplace(symbol, size);
   }
+  return dims;
+}
+
+void keep_assumption(const ir::Assumption& a, const Dims& dims, Graph& to) {
+  const ir::Dim left = a.a.substitute(dims), right = a.b.substitute(dims);
+  if (left == right) return;
+  if (left.is_static() && right.is_static()) {
+    fail(ErrorKind::kInvalidArgument,
+         "[static] the graph needs {} == {}, but they become {} and {}", a.a.text(), a.b.text(),
+         left.text(), right.text());
+  }
+  to.assume(left, right);
+}
+
+}  // namespace
+
+bool specialize(GraphPtr& graph, const std::map<std::string, int64_t>& sizes) {
+  const Dims dims = checked_sizes(*graph, sizes);
   if (dims.empty()) return false;
   auto rebuilt = std::make_unique<Graph>(graph->name());
   ir::Copier copier(*graph, *rebuilt);
@@ -48,31 +70,25 @@ bool specialize(GraphPtr& graph, const std::map<std::string, int64_t>& sizes) {
       graphs.push_back(sub->clone());
       specialize(graphs.back(), sizes);
     }
-    const std::vector<Value> results = rebuilt->add(ir::substitute(*n.op, dims), copier.inputs_of(n), n.name, std::move(graphs));
+    const std::vector<Value> results =
+        rebuilt->add(ir::substitute(*n.op, dims), copier.inputs_of(n), n.name, std::move(graphs));
     for (size_t i = 0; i < results.size(); ++i) copier.set(n.outputs[i], results[i]);
   }
   for (const ir::Output& o : graph->outputs()) rebuilt->add_output(o.name, copier(o.value));
   for (const auto& [symbol, range] : graph->symbols()) {
     if (!dims.contains(symbol)) rebuilt->set_range(symbol, range);
   }
-  for (const ir::Assumption& a : graph->assumptions()) {
-    const ir::Dim left = a.a.substitute(dims), right = a.b.substitute(dims);
-    if (left == right) continue;
-    if (left.is_static() && right.is_static()) {
-      fail(ErrorKind::kInvalidArgument, "[static] the graph needs {} == {}, but they become {} and {}", a.a.text(), a.b.text(), left.text(),
-           right.text());
-    }
-    rebuilt->assume(left, right);
-  }
+  for (const ir::Assumption& a : graph->assumptions()) keep_assumption(a, dims, *rebuilt);
   graph = std::move(rebuilt);
   return true;
 }
 
 bool decompose(GraphPtr& graph, const std::function<bool(const Node&)>& claimed) {
-  return rewrite(graph, [&](Graph& to, const Node& node, const std::vector<Value>& operands) -> Results {
-    if (!ir::is_composite(node.kind()) || claimed(node)) return std::nullopt;
-    return std::vector<Value>{ir::decompose(to, *node.op, operands)};
-  });
+  return rewrite(graph,
+                 [&](Graph& to, const Node& node, const std::vector<Value>& operands) -> Results {
+                   if (!ir::is_composite(node.kind()) || claimed(node)) return std::nullopt;
+                   return std::vector<Value>{ir::decompose(to, *node.op, operands)};
+                 });
 }
 
 namespace {
@@ -88,7 +104,8 @@ Results simplified_binary(const Node& node, const std::vector<Value>& in) {
   if (fn != ir::BinaryKind::kMul && fn != ir::BinaryKind::kAdd) return std::nullopt;
   const double neutral = fn == ir::BinaryKind::kMul ? 1 : 0;
   for (const size_t i : {size_t{0}, size_t{1}}) {
-    if (is_scalar_number(in[1 - i], neutral) && in[1 - i].rank() <= in[i].rank()) return std::vector<Value>{in[i]};
+    if (is_scalar_number(in[1 - i], neutral) && in[1 - i].rank() <= in[i].rank())
+      return std::vector<Value>{in[i]};
   }
   return std::nullopt;
 }
@@ -103,7 +120,8 @@ Results simplified(const Node& node, const std::vector<Value>& in) {
       const ir::Shape& shape = as<ir::Reshape>(*node.op).shape;
       if (shape == in[0].shape()) return unchanged();
       const Node& inner = in[0].graph().producer(in[0].id());
-      if (inner.kind() == OpKind::kReshape) return std::vector<Value>{ir::reshape(in[0].graph().value(inner.inputs[0]), shape)};
+      if (inner.kind() == OpKind::kReshape)
+        return std::vector<Value>{ir::reshape(in[0].graph().value(inner.inputs[0]), shape)};
       return std::nullopt;
     }
     case OpKind::kExpand:
@@ -116,35 +134,65 @@ Results simplified(const Node& node, const std::vector<Value>& in) {
       }
       return unchanged();
     }
-    case OpKind::kBinary: return simplified_binary(node, in);
-    default: return std::nullopt;
+    case OpKind::kBinary:
+      return simplified_binary(node, in);
+    default:
+      return std::nullopt;
   }
 }
 
 }  // namespace
 
 bool simplify(GraphPtr& graph) {
-  return rewrite(graph, [](Graph&, const Node& node, const std::vector<Value>& in) { return simplified(node, in); });
+  return rewrite(graph, [](Graph&, const Node& node, const std::vector<Value>& in) {
+    return simplified(node, in);
+  });
 }
 
-bool fold_constants(GraphPtr& graph) {
+namespace {
+
+/// Whether a node gives one value that depends on nothing but its operands' numbers.
+bool is_pure(const Node& node) {
+  switch (node.kind()) {
+    case OpKind::kInput:
+    case OpKind::kParam:
+    case OpKind::kConstant:
+    case OpKind::kOpaque:
+    case OpKind::kIf:
+    case OpKind::kLoop:
+    case OpKind::kScan:
+      return false;
+    case OpKind::kDimToTensor:
+      return as<ir::DimToTensor>(*node.op).dim.is_static();
+    case OpKind::kSlice:
+      return as<ir::Slice>(*node.op).begin.is_static() && as<ir::Slice>(*node.op).end.is_static();
+    default:
+      return true;
+  }
+}
+
+/// Whether the result is known to be small.
+bool has_small_result(const Node& node, const std::vector<Value>& in) {
   constexpr int64_t kMostElements = 4096;
+  std::vector<const ir::Type*> types;
+  for (const Value& v : in) types.push_back(v ? &v.type() : nullptr);
+  const ir::Inference inference = ir::infer(*node.op, types, {});
+  const ir::Shape& shape = inference.results[0].shape;
+  return inference.assumptions.empty() && shape.is_static() &&
+         shape.num_elements().value() <= kMostElements;
+}
+
+}  // namespace
+
+bool fold_constants(GraphPtr& graph) {
   return rewrite(graph, [](Graph& to, const Node& node, const std::vector<Value>& in) -> Results {
-    if (node.outputs.size() != 1 || !node.graphs.empty()) return std::nullopt;
-    if (node.kind() == OpKind::kConstant || node.kind() == OpKind::kInput || node.kind() == OpKind::kParam) return std::nullopt;
-    if (node.kind() == OpKind::kOpaque) return std::nullopt;
+    if (!is_pure(node)) return std::nullopt;
     std::vector<const Tensor*> operands;
     for (const Value& v : in) {
       operands.push_back(constant_of(v));
       if (v && operands.back() == nullptr) return std::nullopt;
     }
-    std::vector<const ir::Type*> types;
-    for (const Value& v : in) types.push_back(v ? &v.type() : nullptr);
-    const ir::Inference inference = ir::infer(*node.op, types, {});
-    const ir::Type& type = inference.results[0];
-    if (!type.shape.is_static() || type.shape.num_elements().value() > kMostElements || !inference.assumptions.empty()) return std::nullopt;
-    if (node.kind() == OpKind::kDimToTensor && !as<ir::DimToTensor>(*node.op).dim.is_static()) return std::nullopt;
-    if (node.kind() == OpKind::kSlice && !as<ir::Slice>(*node.op).begin.is_static()) return std::nullopt;
+    if (!has_small_result(node, in)) return std::nullopt;
     return std::vector<Value>{ir::constant(to, evaluate(*node.op, operands)[0])};
   });
 }
@@ -176,7 +224,8 @@ bool merge_common_subexpressions(GraphPtr& graph) {
       copier.copy(node);
     } else {
       changed = true;
-      for (size_t i = 0; i < node.outputs.size(); ++i) copier.set(node.outputs[i], copier(it->second->outputs[i]));
+      for (size_t i = 0; i < node.outputs.size(); ++i)
+        copier.set(node.outputs[i], copier(it->second->outputs[i]));
     }
   }
   copier.finish();
@@ -191,7 +240,8 @@ bool eliminate_dead_code(GraphPtr& graph) {
   std::vector<bool> kept(nodes.size(), false);
   for (size_t i = nodes.size(); i-- > 0;) {
     kept[i] = nodes[i].kind() == OpKind::kInput ||
-              std::any_of(nodes[i].outputs.begin(), nodes[i].outputs.end(), [&](ir::ValueId id) { return live[static_cast<size_t>(id)]; });
+              std::any_of(nodes[i].outputs.begin(), nodes[i].outputs.end(),
+                          [&](ir::ValueId id) { return live[static_cast<size_t>(id)]; });
     if (!kept[i]) continue;
     for (const ir::ValueId id : nodes[i].inputs) {
       if (id != ir::kAbsent) live[static_cast<size_t>(id)] = true;

@@ -1,4 +1,5 @@
-// Each pass as text before and text after; and composites against their decompositions on random numbers.
+// Each pass as text before and text after; and composites against their decompositions on random
+// numbers.
 #include "passes/passes.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +72,9 @@ end
 }
 
 TEST(Passes, LargeOrSymbolicResultsAreNotFolded) {
-  GraphPtr graph = ir::parse("graph g\n  %0 = Iota {count=5000}\n  %1 = Iota {count=n}\n  output a %0\n  output b %1\nend\n");
+  GraphPtr graph = ir::parse(
+      "graph g\n  %0 = Iota {count=5000}\n  %1 = Iota {count=n}\n  output a %0\n  output b "
+      "%1\nend\n");
   EXPECT_FALSE(fold_constants(graph));
 }
 
@@ -127,7 +130,8 @@ end
 )";
 
 TEST(Passes, SpecializeGivesSymbolsAValueEverywhere) {
-  EXPECT_EQ(after(kSizes, [](GraphPtr& g) { return specialize(g, {{"n", 3}, {"m", 3}}); }), R"(graph g
+  EXPECT_EQ(after(kSizes, [](GraphPtr& g) { return specialize(g, {{"n", 3}, {"m", 3}}); }),
+            R"(graph g
   %0 = Input {name="x", dtype=f32, shape=[3, 3]} : f32[3, 3]
   %1 = Iota {count=3} : i64[3]
   output y %1
@@ -156,9 +160,11 @@ NamedTensors random_inputs(const ir::Graph& graph, uint64_t seed) {
   for (const ir::Node* n : graph.inputs()) {
     const auto& input = ir::as<ir::Input>(*n->op);
     std::vector<int64_t> shape;
-    for (const ir::Dim& d : input.shape.dims) shape.push_back(d.evaluate({{"b", 2}, {"s", 3}, {"t", 5}}));
+    for (const ir::Dim& d : input.shape.dims)
+      shape.push_back(d.evaluate({{"b", 2}, {"s", 3}, {"t", 5}}));
     Tensor t(input.dtype, shape);
-    for (int64_t i = 0; i < t.num_elements(); ++i) t.set(i, input.dtype == DType::kBool ? (number(random) > -1 ? 1 : 0) : number(random));
+    for (int64_t i = 0; i < t.num_elements(); ++i)
+      t.set(i, input.dtype == DType::kBool ? (number(random) > -1 ? 1 : 0) : number(random));
     inputs.emplace(input.name, std::move(t));
   }
   return inputs;
@@ -170,15 +176,20 @@ TEST_P(Decompose, MeansTheSameAsTheComposite) {
   GraphPtr primitive = ir::parse(text);
   ASSERT_TRUE(decompose(primitive, [](const ir::Node&) { return false; }));
   ir::verify(*primitive);
-  for (const ir::Node& n : primitive->nodes()) EXPECT_FALSE(ir::is_composite(n.kind())) << ir::text(*n.op);
-  const auto no_parameter = [](const std::string&) -> Tensor { throw std::logic_error("no parameters here"); };
+  for (const ir::Node& n : primitive->nodes())
+    EXPECT_FALSE(ir::is_composite(n.kind())) << ir::text(*n.op);
+  const auto no_parameter = [](const std::string&) -> Tensor {
+    throw std::logic_error("no parameters here");
+  };
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     const NamedTensors inputs = random_inputs(*direct, seed);
-    const Tensor expected = interpret(*direct, inputs, no_parameter).at("y"), found = interpret(*primitive, inputs, no_parameter).at("y");
+    const Tensor expected = interpret(*direct, inputs, no_parameter).at("y"),
+                 found = interpret(*primitive, inputs, no_parameter).at("y");
     ASSERT_EQ(expected.shape(), found.shape());
     for (int64_t i = 0; i < expected.num_elements(); ++i) {
       // Sums of up to 16 products of numbers up to 4, in f32, in another order.
-      ASSERT_NEAR(expected.at(i), found.at(i), 16 * 16 * 1.2e-7) << "seed " << seed << ", element " << i;
+      ASSERT_NEAR(expected.at(i), found.at(i), 16 * 16 * 1.2e-7)
+          << "seed " << seed << ", element " << i;
     }
   }
 }
@@ -187,42 +198,64 @@ constexpr const char* kQkv =
     "  %q = Input {name=\"q\", dtype=f32, shape=[b, 4, s, 8]}\n"
     "  %k = Input {name=\"k\", dtype=f32, shape=[b, 2, t, 8]}\n"
     "  %v = Input {name=\"v\", dtype=f32, shape=[b, 2, t, 8]}\n";
-const std::string kMasked = std::string(kQkv) + "  %m = Input {name=\"m\", dtype=bool, shape=[b, t]}\n";
+const std::string kMasked =
+    std::string(kQkv) + "  %m = Input {name=\"m\", dtype=bool, shape=[b, t]}\n";
 const std::string kPlain = std::string(kQkv) + "  %y = Attention(%q, %k, %v, _, _) {scale=0.35}\n";
-const std::string kCausal = std::string(kQkv) + "  %y = Attention(%q, %k, %v, _, _) {scale=0.35, causal=true}\n";
-const std::string kWindow = kMasked + "  %y = Attention(%q, %k, %v, %m, _) {scale=0.35, causal=true, window=2}\n";
-const std::string kHidden = std::string(kQkv) +
-                            "  %m = Constant {value=bool[1, 5](0, 0, 0, 0, 0)}\n  %n = Expand(%m) {shape=[b, t]}\n"
-                            "  %y = Attention(%q, %k, %v, %n, _) {scale=0.35, causal=true}\n";
+const std::string kCausal =
+    std::string(kQkv) + "  %y = Attention(%q, %k, %v, _, _) {scale=0.35, causal=true}\n";
+const std::string kWindow =
+    kMasked + "  %y = Attention(%q, %k, %v, %m, _) {scale=0.35, causal=true, window=2}\n";
+const std::string kHidden =
+    std::string(kQkv) +
+    "  %m = Constant {value=bool[1, 5](0, 0, 0, 0, 0)}\n  %n = Expand(%m) {shape=[b, t]}\n"
+    "  %y = Attention(%q, %k, %v, %n, _) {scale=0.35, causal=true}\n";
 const std::string kBias = kMasked +
                           "  %bias = Input {name=\"bias\", dtype=f32, shape=[1, 4, s, t]}\n"
                           "  %y = Attention(%q, %k, %v, %m, %bias) {scale=1}\n";
-constexpr const char* kXw = "  %x = Input {name=\"x\", dtype=f32, shape=[b, s, 8]}\n  %w = Input {name=\"w\", dtype=f32, shape=[8]}\n";
+constexpr const char* kXw =
+    "  %x = Input {name=\"x\", dtype=f32, shape=[b, s, 8]}\n  %w = Input {name=\"w\", dtype=f32, "
+    "shape=[8]}\n";
 const std::string kRms = std::string(kXw) + "  %y = RmsNorm(%x, %w) {eps=1e-05}\n";
 const std::string kLayer = std::string(kXw) + "  %y = LayerNorm(%x, %w, %w) {eps=1e-05}\n";
 const std::string kRope =
-    "  %x = Input {name=\"x\", dtype=f32, shape=[b, 4, s, 8]}\n  %c = Input {name=\"c\", dtype=f32, shape=[b, s, 3]}\n"
+    "  %x = Input {name=\"x\", dtype=f32, shape=[b, 4, s, 8]}\n  %c = Input {name=\"c\", "
+    "dtype=f32, shape=[b, s, 3]}\n"
     "  %n = Input {name=\"n\", dtype=f32, shape=[1, s, 3]}\n  %y = Rope(%x, %c, %n)\n";
 
 INSTANTIATE_TEST_SUITE_P(
     Composites, Decompose,
-    ::testing::Values(Composite{"attention", kPlain.c_str()}, Composite{"causal", kCausal.c_str()}, Composite{"window", kWindow.c_str()},
-                      Composite{"nothing_visible", kHidden.c_str()}, Composite{"bias", kBias.c_str()}, Composite{"rms_norm", kRms.c_str()},
-                      Composite{"layer_norm", kLayer.c_str()}, Composite{"rope", kRope.c_str()},
-                      Composite{"linear",
-                                "  %x = Input {name=\"x\", dtype=f32, shape=[b, s, 8]}\n  %w = Input {name=\"w\", dtype=f32, shape=[3, 8]}\n"
-                                "  %c = Input {name=\"c\", dtype=f32, shape=[3]}\n  %y = Linear(%x, %w, %c)\n"},
-                      Composite{"embedding",
-                                "  %w = Input {name=\"w\", dtype=f32, shape=[3, 8]}\n  %i = Constant {value=i64[2, 2](0, 2, 1, 1)}\n"
-                                "  %y = Embedding(%w, %i)\n"},
-                      Composite{"cache_append",
-                                "  %p = Input {name=\"p\", dtype=f32, shape=[b, 2, t, 8]}\n  %n = Input {name=\"n\", dtype=f32, shape=[b, 2, s, 8]}\n"
-                                "  %y = CacheAppend(%p, %n)\n"},
-                      Composite{"silu", "  %x = Input {name=\"x\", dtype=f32, shape=[s]}\n  %y = Activation(%x) {fn=silu}\n"},
-                      Composite{"gelu", "  %x = Input {name=\"x\", dtype=f32, shape=[s]}\n  %y = Activation(%x) {fn=gelu}\n"},
-                      Composite{"gelu_tanh", "  %x = Input {name=\"x\", dtype=f32, shape=[s]}\n  %y = Activation(%x) {fn=gelu_tanh}\n"},
-                      Composite{"quick_gelu", "  %x = Input {name=\"x\", dtype=f32, shape=[s]}\n  %y = Activation(%x) {fn=quick_gelu}\n"},
-                      Composite{"relu", "  %x = Input {name=\"x\", dtype=f32, shape=[s]}\n  %y = Activation(%x) {fn=relu}\n"}),
+    ::testing::Values(
+        Composite{"attention", kPlain.c_str()}, Composite{"causal", kCausal.c_str()},
+        Composite{"window", kWindow.c_str()}, Composite{"nothing_visible", kHidden.c_str()},
+        Composite{"bias", kBias.c_str()}, Composite{"rms_norm", kRms.c_str()},
+        Composite{"layer_norm", kLayer.c_str()}, Composite{"rope", kRope.c_str()},
+        Composite{"linear",
+                  "  %x = Input {name=\"x\", dtype=f32, shape=[b, s, 8]}\n  %w = Input "
+                  "{name=\"w\", dtype=f32, shape=[3, 8]}\n"
+                  "  %c = Input {name=\"c\", dtype=f32, shape=[3]}\n  %y = Linear(%x, %w, %c)\n"},
+        Composite{"embedding",
+                  "  %w = Input {name=\"w\", dtype=f32, shape=[3, 8]}\n  %i = Constant "
+                  "{value=i64[2, 2](0, 2, 1, 1)}\n"
+                  "  %y = Embedding(%w, %i)\n"},
+        Composite{"cache_append",
+                  "  %p = Input {name=\"p\", dtype=f32, shape=[b, 2, t, 8]}\n  %n = Input "
+                  "{name=\"n\", dtype=f32, shape=[b, 2, s, 8]}\n"
+                  "  %y = CacheAppend(%p, %n)\n"},
+        Composite{
+            "silu",
+            "  %x = Input {name=\"x\", dtype=f32, shape=[s]}\n  %y = Activation(%x) {fn=silu}\n"},
+        Composite{
+            "gelu",
+            "  %x = Input {name=\"x\", dtype=f32, shape=[s]}\n  %y = Activation(%x) {fn=gelu}\n"},
+        Composite{"gelu_tanh",
+                  "  %x = Input {name=\"x\", dtype=f32, shape=[s]}\n  %y = Activation(%x) "
+                  "{fn=gelu_tanh}\n"},
+        Composite{"quick_gelu",
+                  "  %x = Input {name=\"x\", dtype=f32, shape=[s]}\n  %y = Activation(%x) "
+                  "{fn=quick_gelu}\n"},
+        Composite{
+            "relu",
+            "  %x = Input {name=\"x\", dtype=f32, shape=[s]}\n  %y = Activation(%x) {fn=relu}\n"}),
     [](const auto& composite) { return composite.param.name; });
 
 }  // namespace

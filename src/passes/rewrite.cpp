@@ -21,7 +21,8 @@ bool rewrite(std::unique_ptr<ir::Graph>& graph, const Replace& replace) {
       }
       results = rebuilt->add(node.op, operands, node.name, std::move(graphs));
     }
-    check(results->size() == node.outputs.size(), "rewrite: a node is replaced by another number of results");
+    check(results->size() == node.outputs.size(),
+          "rewrite: a node is replaced by another number of results");
     for (size_t i = 0; i < results->size(); ++i) copier.set(node.outputs[i], (*results)[i]);
   }
   copier.finish();

@@ -9,8 +9,10 @@
 
 namespace tranship::passes {
 
-/// Gets a node and the copies of its operands. -> the values that stand for its results, or nothing: copy as it is.
-using Replace = std::function<std::optional<std::vector<ir::Value>>(ir::Graph& to, const ir::Node& node, const std::vector<ir::Value>& operands)>;
+/// Gets a node and the copies of its operands. -> the values that stand for its results, or
+/// nothing: copy as it is.
+using Replace = std::function<std::optional<std::vector<ir::Value>>(
+    ir::Graph& to, const ir::Node& node, const std::vector<ir::Value>& operands)>;
 
 /// Rebuilds the graph, sub-graphs included (innermost first). -> whether any node was replaced.
 bool rewrite(std::unique_ptr<ir::Graph>& graph, const Replace& replace);

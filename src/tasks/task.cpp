@@ -55,7 +55,8 @@ class Builder {
         options_(options),
         selected_(select(checkpoint.config, options.architecture)),
         index_(index_of(checkpoint)),
-        parameters_(options.dtype, checkpoint.kind == CheckpointKind::kSynthetic ? nullptr : &index_) {
+        parameters_(options.dtype,
+                    checkpoint.kind == CheckpointKind::kSynthetic ? nullptr : &index_) {
     check_graph_inputs();
     result_.model_type = selected_.family->model_type;
     result_.architecture = selected_.architecture->name;
@@ -65,7 +66,8 @@ class Builder {
   bool has_cache() const { return selected_.family->has_cache; }
 
   /// A graph without a cache coming in.
-  void add_fresh(std::string name, const std::vector<std::string>& optional_inputs, bool gives_cache) {
+  void add_fresh(std::string name, const std::vector<std::string>& optional_inputs,
+                 bool gives_cache) {
     auto graph = std::make_unique<ir::Graph>(name);
     FreshCache cache;
     ModelInputs in = inputs(*graph, optional_inputs, Dim::symbol("sequence"), 0);
@@ -89,7 +91,9 @@ class Builder {
   std::vector<std::string> optional_inputs(const std::vector<std::string>& more) const {
     std::vector<std::string> names;
     for (const std::string_view name : selected_.family->optional_inputs) {
-      const auto in = [&](const std::vector<std::string>& list) { return std::find(list.begin(), list.end(), name) != list.end(); };
+      const auto in = [&](const std::vector<std::string>& list) {
+        return std::find(list.begin(), list.end(), name) != list.end();
+      };
       if (in(options_.graph_inputs) || in(more)) names.emplace_back(name);
     }
     return names;
@@ -132,13 +136,15 @@ class Builder {
   void check_graph_inputs() const {
     const auto& known = selected_.family->optional_inputs;
     for (const std::string& name : options_.graph_inputs) {
-      if (name == "input_ids" || std::find(known.begin(), known.end(), name) != known.end()) continue;
-      fail(ErrorKind::kInvalidArgument, "[task] {} has no input '{}'; its optional inputs are {}", selected_.architecture->name, name,
-           listed({known.begin(), known.end()}));
+      if (name == "input_ids" || std::find(known.begin(), known.end(), name) != known.end())
+        continue;
+      fail(ErrorKind::kInvalidArgument, "[task] {} has no input '{}'; its optional inputs are {}",
+           selected_.architecture->name, name, listed({known.begin(), known.end()}));
     }
   }
 
-  ModelInputs inputs(ir::Graph& graph, const std::vector<std::string>& optional_inputs, const Dim& length, const Dim& past) const {
+  ModelInputs inputs(ir::Graph& graph, const std::vector<std::string>& optional_inputs,
+                     const Dim& length, const Dim& past) const {
     const Dim batch = Dim::symbol("batch");
     const auto input = [&](const std::string& name, const Dim& size) {
       ir::Input op;
@@ -162,13 +168,15 @@ class Builder {
     return selected_.architecture->forward(nn::Scope(graph, parameters_), in, checkpoint_.config);
   }
 
-  void finish(std::unique_ptr<ir::Graph> graph, const ModelOutputs& out, const std::vector<std::string>& optional_inputs,
+  void finish(std::unique_ptr<ir::Graph> graph, const ModelOutputs& out,
+              const std::vector<std::string>& optional_inputs,
               const std::vector<nn::KeyValue>& layers, bool takes_cache) {
     ir::Component component;
     Signature signature;
     signature.output_class = out.output_class;
     signature.arguments = {"input_ids"};
-    signature.arguments.insert(signature.arguments.end(), optional_inputs.begin(), optional_inputs.end());
+    signature.arguments.insert(signature.arguments.end(), optional_inputs.begin(),
+                               optional_inputs.end());
     for (const auto& [name, value] : out.values) {
       graph->add_output(name, value);
       signature.fields.push_back(name);
@@ -176,7 +184,8 @@ class Builder {
     const std::string prefix = takes_cache ? "output." : "";
     for (size_t i = 0; i < layers.size(); ++i) {
       const std::string layer = fmt::format("{}.layers.{}.", options_.cache_name, i);
-      for (const auto& [part, value] : {std::pair("keys", layers[i].keys), std::pair("values", layers[i].values)}) {
+      for (const auto& [part, value] :
+           {std::pair("keys", layers[i].keys), std::pair("values", layers[i].values)}) {
         graph->add_output(prefix + layer + part, value);
         component.states.push_back({.name = layer + part,
                                     .input = takes_cache ? "input." + layer + part : "",
@@ -201,7 +210,8 @@ class Builder {
     }
     if (unknown.empty()) return;
     fail(ErrorKind::kUnsupported,
-         "[config] {}: {} does not know {}: what they change would be lost. If they do not change what the model computes, pass "
+         "[config] {}: {} does not know {}: what they change would be lost. If they do not change "
+         "what the model computes, pass "
          "--ignore-config KEY for each (ignored_config_keys in the API)",
          checkpoint_.config.where(), selected_.architecture->name, listed(unknown));
   }
@@ -213,31 +223,38 @@ class Builder {
       if (source == nullptr) {
         missing.push_back(name);
       } else if (source->shape() != shape.sizes()) {
-        misshapen.push_back(fmt::format("{} is {}, expected {}", name, ir::Shape::of(source->shape()).text(), shape.text()));
+        misshapen.push_back(fmt::format("{} is {}, expected {}", name,
+                                        ir::Shape::of(source->shape()).text(), shape.text()));
       } else {
         result_.program.parameters.emplace(name, cast_source(std::move(source), options_.dtype));
       }
     }
     const std::string where = checkpoint_.path.string();
     if (!missing.empty()) {
-      fail(ErrorKind::kCorrupt, "[checkpoint] '{}': {} needs tensors that are not there: {}. Is it a checkpoint of {}, and is it complete?",
+      fail(ErrorKind::kCorrupt,
+           "[checkpoint] '{}': {} needs tensors that are not there: {}. Is it a checkpoint of {}, "
+           "and is it complete?",
            where, selected_.architecture->name, listed(missing), selected_.architecture->name);
     }
     if (!misshapen.empty()) {
-      fail(ErrorKind::kCorrupt, "[checkpoint] '{}': tensors have other shapes than config.json says: {}", where, listed(misshapen));
+      fail(ErrorKind::kCorrupt,
+           "[checkpoint] '{}': tensors have other shapes than config.json says: {}", where,
+           listed(misshapen));
     }
   }
 
   void check_leftovers() const {
     std::vector<std::string> leftover;
     for (const auto& [name, source] : checkpoint_.tensors) {
-      if (!parameters_.asked().contains(name) && !parameters_.asked().contains(parameters_.resolve(name)) && !is_ignorable(name)) {
+      if (!parameters_.asked().contains(name) &&
+          !parameters_.asked().contains(parameters_.resolve(name)) && !is_ignorable(name)) {
         leftover.push_back(name);
       }
     }
     if (leftover.empty()) return;
     fail(ErrorKind::kInvalidArgument,
-         "[checkpoint] '{}': {} does not use {}: what they hold would be lost. Is the architecture right (--architecture)?",
+         "[checkpoint] '{}': {} does not use {}: what they hold would be lost. Is the architecture "
+         "right (--architecture)?",
          checkpoint_.path.string(), selected_.architecture->name, listed(leftover));
   }
 
@@ -265,35 +282,43 @@ Selected select(const Config& config, const std::string& architecture) {
     std::vector<std::string> known;
     for (const nn::Family* f : models::families()) known.emplace_back(f->model_type);
     fail(ErrorKind::kUnsupported,
-         "[config] {}: model_type '{}' has no definition; known are {}. See docs/extending.md for how to add one", config.where(), model_type,
-         listed(known));
+         "[config] {}: model_type '{}' has no definition; known are {}. See docs/extending.md for "
+         "how to add one",
+         config.where(), model_type, listed(known));
   }
   std::string wanted = architecture;
   if (wanted.empty()) {
     const std::vector<std::string> named = config.texts("architectures");
     wanted = named.empty() ? std::string(family->architectures.front().name) : named.front();
   }
-  if (const nn::Architecture* found = models::find_architecture(*family, wanted)) return {family, found};
+  if (const nn::Architecture* found = models::find_architecture(*family, wanted))
+    return {family, found};
   std::vector<std::string> known;
   for (const nn::Architecture& a : family->architectures) known.emplace_back(a.name);
-  fail(ErrorKind::kUnsupported, "[config] {}: '{}' has no definition; of {} there are {} (--architecture chooses)", config.where(), wanted,
-       model_type, listed(known));
+  fail(ErrorKind::kUnsupported,
+       "[config] {}: '{}' has no definition; of {} there are {} (--architecture chooses)",
+       config.where(), wanted, model_type, listed(known));
 }
 
-TaskProgram forward(const CheckpointData& checkpoint, const TaskOptions& options, const Sink& sink) {
+TaskProgram forward(const CheckpointData& checkpoint, const TaskOptions& options,
+                    const Sink& sink) {
   Builder builder(checkpoint, options);
   const bool gives_cache = builder.has_cache() && checkpoint.config.boolean("use_cache", true);
   builder.add_fresh("model", builder.optional_inputs({}), gives_cache);
   return builder.finish_program(sink);
 }
 
-TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& options, const Sink& sink) {
+TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& options,
+                       const Sink& sink) {
   Builder builder(checkpoint, options);
   if (!builder.selected().architecture->generates) {
-    fail(ErrorKind::kUnsupported, "[task] {} does not generate text: export it with --task forward, or choose another architecture",
+    fail(ErrorKind::kUnsupported,
+         "[task] {} does not generate text: export it with --task forward, or choose another "
+         "architecture",
          builder.selected().architecture->name);
   }
-  const std::vector<std::string> optional_inputs = builder.optional_inputs({"position_ids"});  // the decode loop derives them
+  const std::vector<std::string> optional_inputs =
+      builder.optional_inputs({"position_ids"});  // the decode loop derives them
   builder.add_fresh("prefill", optional_inputs, true);
   builder.add_decode(optional_inputs);
   return builder.finish_program(sink);

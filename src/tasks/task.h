@@ -1,4 +1,5 @@
-// What a program takes and returns: a task makes a model's graphs, their inputs, outputs and caches.
+// What a program takes and returns: a task makes a model's graphs, their inputs, outputs and
+// caches.
 #pragma once
 
 #include <optional>
@@ -13,11 +14,13 @@
 namespace tranship::tasks {
 
 struct TaskOptions {
-  DType dtype = DType::kF32;  // of weights and activations
-  std::string architecture = {};  // a class of Transformers; empty: config.json's architectures[0], else the family's first
+  DType dtype = DType::kF32;      // of weights and activations
+  std::string architecture = {};  // a class of Transformers; empty: config.json's architectures[0],
+                                  // else the family's first
   /// Optional inputs that the graphs take. In the model's order, whatever the order here.
   std::vector<std::string> graph_inputs = {"attention_mask"};
-  /// What inputs and outputs of caches begin with: Transformers 5.23 says past_key_values, newer ones cache.
+  /// What inputs and outputs of caches begin with: Transformers 5.23 says past_key_values, newer
+  /// ones cache.
   std::string cache_name = "past_key_values";
   /// Keys of config.json that may go unread (the caller takes the blame).
   std::vector<std::string> ignored_config_keys = {};
@@ -25,11 +28,12 @@ struct TaskOptions {
 
 /// How a component looks to Transformers: what its loader needs to know.
 struct Signature {
-  std::string output_class;            // "CausalLMOutputWithPast"
-  std::vector<std::string> fields;     // of the output, in order: "logits", "past_key_values"
-  std::vector<std::string> arguments;  // of forward, in order: "input_ids", "attention_mask", "past_key_values"
-  int64_t num_cache_layers = 0;        // 0: no cache
-  bool takes_cache = false;            // decode
+  std::string output_class;         // "CausalLMOutputWithPast"
+  std::vector<std::string> fields;  // of the output, in order: "logits", "past_key_values"
+  std::vector<std::string>
+      arguments;  // of forward, in order: "input_ids", "attention_mask", "past_key_values"
+  int64_t num_cache_layers = 0;  // 0: no cache
+  bool takes_cache = false;      // decode
 };
 
 struct TaskProgram {
@@ -39,14 +43,17 @@ struct TaskProgram {
   std::vector<Signature> signatures;  // one a component
 };
 
-/// What model(**inputs) computes: one component "model". A decoder gives its cache too, unless use_cache is false.
-/// Errors: unsupported for an unknown model_type or architecture, or unknown config keys; corrupt for missing tensors
-/// and other shapes; invalid_argument for tensors that nobody asked for. All of a kind at once.
-TaskProgram forward(const CheckpointData& checkpoint, const TaskOptions& options, const Sink& sink = {});
+/// What model(**inputs) computes: one component "model". A decoder gives its cache too, unless
+/// use_cache is false. Errors: unsupported for an unknown model_type or architecture, or unknown
+/// config keys; corrupt for missing tensors and other shapes; invalid_argument for tensors that
+/// nobody asked for. All of a kind at once.
+TaskProgram forward(const CheckpointData& checkpoint, const TaskOptions& options,
+                    const Sink& sink = {});
 
-/// Components "prefill" (the prompt; gives the cache) and "decode" (one token, with a growing cache in and out).
-/// Errors: those of forward(); unsupported for an architecture that does not generate.
-TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& options, const Sink& sink = {});
+/// Components "prefill" (the prompt; gives the cache) and "decode" (one token, with a growing cache
+/// in and out). Errors: those of forward(); unsupported for an architecture that does not generate.
+TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& options,
+                       const Sink& sink = {});
 
 /// The architecture that options and config name. Errors: unsupported.
 struct Selected {

@@ -12,23 +12,28 @@
 namespace tranship::testing {
 namespace {
 
-std::filesystem::path folder() { return std::filesystem::path(TRANSHIP_SOURCE_DIR) / "tests/golden/logits"; }
+std::filesystem::path folder() {
+  return std::filesystem::path(TRANSHIP_SOURCE_DIR) / "tests/golden/logits";
+}
 
 Tensor int_tensor(const Json& rows) {
   std::vector<int64_t> values;
   for (const Json& row : rows) {
     for (const Json& v : row) values.push_back(v.get<int64_t>());
   }
-  return Tensor::of(values, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows.at(0).size())});
+  return Tensor::of(values,
+                    {static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows.at(0).size())});
 }
 
 GoldenCall read_call(const Json& json) {
   GoldenCall call;
-  for (const auto& [name, rows] : json.at("inputs").items()) call.inputs.emplace(name, int_tensor(rows));
+  for (const auto& [name, rows] : json.at("inputs").items())
+    call.inputs.emplace(name, int_tensor(rows));
   for (const auto& [name, output] : json.at("outputs").items()) {
     ExpectedOutput expected;
     expected.shape = output.at("shape").get<std::vector<int64_t>>();
-    if (output.contains("positions")) expected.positions = output.at("positions").get<std::vector<int64_t>>();
+    if (output.contains("positions"))
+      expected.positions = output.at("positions").get<std::vector<int64_t>>();
     expected.values = output.at("values").get<std::vector<float>>();
     call.outputs.emplace(name, std::move(expected));
   }
@@ -39,7 +44,8 @@ GoldenCall read_call(const Json& json) {
 
 std::vector<std::string> golden_cases() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder())) names.push_back(entry.path().stem().string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder()))
+    names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -51,7 +57,8 @@ GoldenCase read_golden(const std::string& name) {
   golden.config_json = json.at("config").dump();
   golden.architecture = json.at("config").at("architectures").at(0);
   golden.generation = json.at("task") == "generation";
-  if (json.contains("absent_tensors")) golden.absent_tensors = json.at("absent_tensors").get<std::vector<std::string>>();
+  if (json.contains("absent_tensors"))
+    golden.absent_tensors = json.at("absent_tensors").get<std::vector<std::string>>();
   int64_t longest_sequence = 1;
   for (const Json& run : json.at("runs")) {
     std::vector<GoldenCall> calls;
@@ -61,12 +68,15 @@ GoldenCase read_golden(const std::string& name) {
       calls.push_back(read_call(run));
     }
     for (const GoldenCall& call : calls) {
-      for (const auto& [input, tensor] : call.inputs) longest_sequence = std::max(longest_sequence, tensor.shape()[1]);
+      for (const auto& [input, tensor] : call.inputs)
+        longest_sequence = std::max(longest_sequence, tensor.shape()[1]);
     }
     golden.runs.push_back(std::move(calls));
   }
   const Json& config = json.at("config");
-  golden.longest_reduction = std::max({config.value("hidden_size", int64_t{768}), config.value("intermediate_size", int64_t{3072}), longest_sequence});
+  golden.longest_reduction =
+      std::max({config.value("hidden_size", int64_t{768}),
+                config.value("intermediate_size", int64_t{3072}), longest_sequence});
   return golden;
 }
 
@@ -79,7 +89,8 @@ CheckpointData golden_checkpoint(const GoldenCase& golden) {
   partial.kind = CheckpointKind::kSafetensors;
   for (const auto& [name, source] : all.program.parameters) {
     const auto& absent = golden.absent_tensors;
-    if (std::find(absent.begin(), absent.end(), name) == absent.end()) partial.tensors.emplace(name, source);
+    if (std::find(absent.begin(), absent.end(), name) == absent.end())
+      partial.tensors.emplace(name, source);
   }
   return partial;
 }
@@ -88,21 +99,27 @@ double distance(const Tensor& found, const ExpectedOutput& expected, int64_t lon
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (found.shape() != expected.shape) return kInfinity;
   double largest = 0;
-  for (const float v : expected.values) largest = std::max(largest, std::abs(static_cast<double>(v)));
-  const double tolerance = 4 * std::numeric_limits<float>::epsilon() * std::sqrt(static_cast<double>(longest_reduction)) * largest;
-  const int64_t rows = expected.shape.at(0), places = expected.shape.size() > 1 ? expected.shape[1] : 1;
+  for (const float v : expected.values)
+    largest = std::max(largest, std::abs(static_cast<double>(v)));
+  const double tolerance = 4 * std::numeric_limits<float>::epsilon() *
+                           std::sqrt(static_cast<double>(longest_reduction)) * largest;
+  const int64_t rows = expected.shape.at(0),
+                places = expected.shape.size() > 1 ? expected.shape[1] : 1;
   const int64_t inner = rows * places == 0 ? 0 : found.num_elements() / (rows * places);
   std::vector<int64_t> positions = expected.positions;
   if (positions.empty()) {
     for (int64_t p = 0; p < places; ++p) positions.push_back(p);
   }
-  if (static_cast<int64_t>(expected.values.size()) != rows * static_cast<int64_t>(positions.size()) * inner) return kInfinity;
+  if (static_cast<int64_t>(expected.values.size()) !=
+      rows * static_cast<int64_t>(positions.size()) * inner)
+    return kInfinity;
   double worst = 0;
   size_t at = 0;
   for (int64_t row = 0; row < rows; ++row) {
     for (const int64_t p : positions) {
       for (int64_t i = 0; i < inner; ++i) {
-        const double difference = std::abs(found.at((row * places + p) * inner + i) - static_cast<double>(expected.values[at++]));
+        const double difference = std::abs(found.at((row * places + p) * inner + i) -
+                                           static_cast<double>(expected.values[at++]));
         worst = std::isnan(difference) ? kInfinity : std::max(worst, difference);
       }
     }

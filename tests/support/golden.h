@@ -41,7 +41,8 @@ GoldenCase read_golden(const std::string& name);
 /// The case's checkpoint, with hash weights.
 CheckpointData golden_checkpoint(const GoldenCase& golden);
 
-/// How far `found` is from what is expected, in units of the tolerance 4 eps sqrt(K) max|expected| (architecture.md 7).
+/// How far `found` is from what is expected, in units of the tolerance 4 eps sqrt(K) max|expected|
+/// (architecture.md 7).
 double distance(const Tensor& found, const ExpectedOutput& expected, int64_t longest_reduction);
 
 }  // namespace tranship::testing

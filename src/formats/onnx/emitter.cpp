@@ -9,21 +9,36 @@ namespace tranship::onnx {
 int32_t onnx_dtype(DType dtype) {
   using T = ::onnx::TensorProto;
   switch (dtype) {
-    case DType::kF64: return T::DOUBLE;
-    case DType::kF32: return T::FLOAT;
-    case DType::kF16: return T::FLOAT16;
-    case DType::kBF16: return T::BFLOAT16;
-    case DType::kF8E4M3: return T::FLOAT8E4M3FN;
-    case DType::kF8E5M2: return T::FLOAT8E5M2;
-    case DType::kI64: return T::INT64;
-    case DType::kI32: return T::INT32;
-    case DType::kI16: return T::INT16;
-    case DType::kI8: return T::INT8;
-    case DType::kU64: return T::UINT64;
-    case DType::kU32: return T::UINT32;
-    case DType::kU16: return T::UINT16;
-    case DType::kU8: return T::UINT8;
-    case DType::kBool: return T::BOOL;
+    case DType::kF64:
+      return T::DOUBLE;
+    case DType::kF32:
+      return T::FLOAT;
+    case DType::kF16:
+      return T::FLOAT16;
+    case DType::kBF16:
+      return T::BFLOAT16;
+    case DType::kF8E4M3:
+      return T::FLOAT8E4M3FN;
+    case DType::kF8E5M2:
+      return T::FLOAT8E5M2;
+    case DType::kI64:
+      return T::INT64;
+    case DType::kI32:
+      return T::INT32;
+    case DType::kI16:
+      return T::INT16;
+    case DType::kI8:
+      return T::INT8;
+    case DType::kU64:
+      return T::UINT64;
+    case DType::kU32:
+      return T::UINT32;
+    case DType::kU16:
+      return T::UINT16;
+    case DType::kU8:
+      return T::UINT8;
+    case DType::kBool:
+      return T::BOOL;
   }
   return T::UNDEFINED;
 }
@@ -38,14 +53,16 @@ std::string Emitter::unique(const std::string& wanted) {
 ::onnx::NodeProto* Emitter::raw_node(std::string_view op_type, std::string_view scope) {
   ::onnx::NodeProto* node = graph_.add_node();
   node->set_op_type(std::string(op_type));
-  node->set_name(unique(scope.empty() ? std::string(op_type) : std::string(scope) + "/" + std::string(op_type)));
+  node->set_name(unique(scope.empty() ? std::string(op_type)
+                                      : std::string(scope) + "/" + std::string(op_type)));
   return node;
 }
 
-std::string Emitter::node(std::string_view op_type, std::vector<std::string> inputs, const std::vector<Attribute>& attributes,
-                          std::string_view scope, const std::string& wanted) {
-  // Absent at the end is left out: ONNX Runtime 1.31 crashes on a LayerNormalization with an empty bias.
-  while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
+namespace {
+
+/// What makes two nodes equal.
+std::string key_of(std::string_view op_type, const std::vector<std::string>& inputs,
+                   const std::vector<Attribute>& attributes) {
   std::string key(op_type);
   for (const std::string& input : inputs) key += "|" + input;
   for (const Attribute& a : attributes) {
@@ -53,29 +70,42 @@ std::string Emitter::node(std::string_view op_type, std::vector<std::string> inp
     for (const int64_t i : a.ints) key += "," + std::to_string(i);
     for (const float f : a.floats) key += fmt::format(",{}", f);
   }
+  return key;
+}
+
+void fill(const Attribute& from, ::onnx::AttributeProto* to) {
+  to->set_name(from.name);
+  if (!from.text.empty()) {
+    to->set_type(::onnx::AttributeProto::STRING);
+    to->set_s(from.text);
+  } else if (!from.floats.empty()) {
+    to->set_type(::onnx::AttributeProto::FLOAT);
+    to->set_f(from.floats[0]);
+  } else if (from.is_list) {
+    to->set_type(::onnx::AttributeProto::INTS);
+    for (const int64_t i : from.ints) to->add_ints(i);
+  } else {
+    to->set_type(::onnx::AttributeProto::INT);
+    to->set_i(from.ints[0]);
+  }
+}
+
+}  // namespace
+
+std::string Emitter::node(std::string_view op_type, std::vector<std::string> inputs,
+                          const std::vector<Attribute>& attributes, std::string_view scope,
+                          const std::string& wanted) {
+  // Absent at the end is left out: ONNX Runtime 1.31 crashes on a LayerNormalization with an empty
+  // bias.
+  while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
+  std::string key = key_of(op_type, inputs, attributes);
   if (const auto it = made_.find(key); it != made_.end()) {
     if (!wanted.empty()) identity(it->second, wanted);
     return wanted.empty() ? it->second : wanted;
   }
   ::onnx::NodeProto* node = raw_node(op_type, scope);
   for (const std::string& input : inputs) node->add_input(input);
-  for (const Attribute& a : attributes) {
-    ::onnx::AttributeProto* attribute = node->add_attribute();
-    attribute->set_name(a.name);
-    if (!a.text.empty()) {
-      attribute->set_type(::onnx::AttributeProto::STRING);
-      attribute->set_s(a.text);
-    } else if (!a.floats.empty()) {
-      attribute->set_type(::onnx::AttributeProto::FLOAT);
-      attribute->set_f(a.floats[0]);
-    } else if (a.is_list) {
-      attribute->set_type(::onnx::AttributeProto::INTS);
-      for (const int64_t i : a.ints) attribute->add_ints(i);
-    } else {
-      attribute->set_type(::onnx::AttributeProto::INT);
-      attribute->set_i(a.ints[0]);
-    }
-  }
+  for (const Attribute& a : attributes) fill(a, node->add_attribute());
   const std::string name = wanted.empty() ? unique(node->name() + "_output") : wanted;
   node->add_output(name);
   made_.emplace(std::move(key), name);
@@ -103,7 +133,9 @@ std::string Emitter::constant(const Tensor& value) {
   return name;
 }
 
-std::string Emitter::ints(const std::vector<int64_t>& values) { return constant(Tensor::of(values, {static_cast<int64_t>(values.size())})); }
+std::string Emitter::ints(const std::vector<int64_t>& values) {
+  return constant(Tensor::of(values, {static_cast<int64_t>(values.size())}));
+}
 
 std::string Emitter::scalar(DType dtype, double value) {
   Tensor t(dtype, {});
@@ -116,17 +148,26 @@ std::string Emitter::factor(const ir::Dim::Factor& f) {
   if (f.kind == Kind::kSymbol) {
     const auto it = origins_.find(f.symbol);
     if (it == origins_.end()) {
-      fail(ErrorKind::kUnsupported, "[onnx] the size '{}' is not an axis of any input: a graph cannot know it", f.symbol);
+      fail(ErrorKind::kUnsupported,
+           "[onnx] the size '{}' is not an axis of any input: a graph cannot know it", f.symbol);
     }
-    return node("Shape", {it->second.input}, {Attribute::of("start", it->second.axis), Attribute::of("end", it->second.axis + 1)}, f.symbol);
+    return node(
+        "Shape", {it->second.input},
+        {Attribute::of("start", it->second.axis), Attribute::of("end", it->second.axis + 1)},
+        f.symbol);
   }
   const std::string a = size(f.arguments[0]), b = size(f.arguments[1]);
   switch (f.kind) {
-    case Kind::kFloorDiv: return node("Div", {a, b});  // sizes are not negative: rounding down is rounding to zero
-    case Kind::kMod: return node("Mod", {a, b});
-    case Kind::kMin: return node("Min", {a, b});
-    case Kind::kMax: return node("Max", {a, b});
-    case Kind::kSymbol: break;
+    case Kind::kFloorDiv:
+      return node("Div", {a, b});  // sizes are not negative: rounding down is rounding to zero
+    case Kind::kMod:
+      return node("Mod", {a, b});
+    case Kind::kMin:
+      return node("Min", {a, b});
+    case Kind::kMax:
+      return node("Max", {a, b});
+    case Kind::kSymbol:
+      break;
   }
   check(false, "factor: a symbol");
   return {};
@@ -146,7 +187,8 @@ std::string Emitter::size(const ir::Dim& dim) {
   if (dim.is_static()) return ints({dim.value()});
   if (outer_ != nullptr) return root().size(dim);
   std::string sum;
-  for (const ir::Dim::Term& t : dim.terms()) sum = sum.empty() ? product(t) : node("Add", {sum, product(t)});
+  for (const ir::Dim::Term& t : dim.terms())
+    sum = sum.empty() ? product(t) : node("Add", {sum, product(t)});
   return sum;
 }
 
@@ -174,7 +216,8 @@ std::string Emitter::shape(const std::vector<ir::Dim>& dims) {
   close_run();
   if (parts.empty()) return ints({});
   if (parts.size() == 1) return parts[0];
-  return outer_ != nullptr ? root().node("Concat", parts, {Attribute::of("axis", 0)}) : node("Concat", parts, {Attribute::of("axis", 0)});
+  return outer_ != nullptr ? root().node("Concat", parts, {Attribute::of("axis", 0)})
+                           : node("Concat", parts, {Attribute::of("axis", 0)});
 }
 
 }  // namespace tranship::onnx

@@ -27,10 +27,18 @@ struct Attribute {
   std::vector<float> floats;
   std::string text;
   bool is_list = false;
-  static Attribute of(std::string name, int64_t value) { return {std::move(name), {value}, {}, {}, false}; }
-  static Attribute of(std::string name, std::vector<int64_t> values) { return {std::move(name), std::move(values), {}, {}, true}; }
-  static Attribute of_float(std::string name, float value) { return {std::move(name), {}, {value}, {}, false}; }
-  static Attribute of_text(std::string name, std::string value) { return {std::move(name), {}, {}, std::move(value), false}; }
+  static Attribute of(std::string name, int64_t value) {
+    return {std::move(name), {value}, {}, {}, false};
+  }
+  static Attribute of(std::string name, std::vector<int64_t> values) {
+    return {std::move(name), std::move(values), {}, {}, true};
+  }
+  static Attribute of_float(std::string name, float value) {
+    return {std::move(name), {}, {value}, {}, false};
+  }
+  static Attribute of_text(std::string name, std::string value) {
+    return {std::move(name), {}, {}, std::move(value), false};
+  }
 };
 
 /// Where a symbol can be read from: an axis of a graph's input.
@@ -39,7 +47,8 @@ struct SymbolOrigin {
   int64_t axis = 0;
 };
 
-/// Owns nothing: writes into a GraphProto that must outlive it. Names are unique in the whole model.
+/// Owns nothing: writes into a GraphProto that must outlive it. Names are unique in the whole
+/// model.
 class Emitter {
  public:
   /// outer: the emitter of the graph around a sub-graph, or null. A sub-graph makes sizes there.
@@ -47,10 +56,11 @@ class Emitter {
 
   ::onnx::GraphProto& graph() { return graph_; }
 
-  /// Adds a node with one result, or finds an equal one. `wanted` is the result's name, if free; `scope` names the node.
-  /// An empty input is an absent one.
-  std::string node(std::string_view op_type, std::vector<std::string> inputs, const std::vector<Attribute>& attributes = {},
-                   std::string_view scope = "", const std::string& wanted = "");
+  /// Adds a node with one result, or finds an equal one. `wanted` is the result's name, if free;
+  /// `scope` names the node. An empty input is an absent one.
+  std::string node(std::string_view op_type, std::vector<std::string> inputs,
+                   const std::vector<Attribute>& attributes = {}, std::string_view scope = "",
+                   const std::string& wanted = "");
   /// Adds a node as it is, never merged; the caller fills in the rest.
   ::onnx::NodeProto* raw_node(std::string_view op_type, std::string_view scope);
   /// Gives a value a second name.
@@ -61,7 +71,9 @@ class Emitter {
   std::string ints(const std::vector<int64_t>& values);  // i64 [n]
   std::string scalar(DType dtype, double value);
 
-  void set_origin(const std::string& symbol, SymbolOrigin origin) { origins_.emplace(symbol, std::move(origin)); }
+  void set_origin(const std::string& symbol, SymbolOrigin origin) {
+    origins_.emplace(symbol, std::move(origin));
+  }
   /// A size as i64 [1], and as an i64 scalar.
   std::string size(const ir::Dim& dim);
   std::string scalar_size(const ir::Dim& dim);

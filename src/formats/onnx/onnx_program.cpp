@@ -20,7 +20,8 @@ namespace tranship::onnx {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr int64_t kBlockElements = 1 << 15;  // 128 KB of f32 stay in a core's cache on their way to the file
+constexpr int64_t kBlockElements =
+    1 << 15;  // 128 KB of f32 stay in a core's cache on their way to the file
 constexpr uint64_t kProtobufLimit = (uint64_t{1} << 31) - 1;
 
 /// A weight's place in the data file.
@@ -31,7 +32,8 @@ struct Placed {
 
 int ir_version(int opset_version) { return opset_version >= 23 ? 11 : 10; }
 
-void add_external(::onnx::TensorProto* tensor, const std::string& location, uint64_t offset, uint64_t length) {
+void add_external(::onnx::TensorProto* tensor, const std::string& location, uint64_t offset,
+                  uint64_t length) {
   tensor->set_data_location(::onnx::TensorProto::EXTERNAL);
   const auto entry = [&](const std::string& key, const std::string& value) {
     ::onnx::StringStringEntryProto* e = tensor->add_external_data();
@@ -47,11 +49,12 @@ void add_external(::onnx::TensorProto* tensor, const std::string& location, uint
 
 struct OnnxProgram::Impl {
   OnnxOptions options;
-  std::vector<std::string> names;             // of the components
-  std::vector<::onnx::ModelProto> models;     // one a component
-  std::map<std::string, Placed> weights;      // by name
+  std::vector<std::string> names;          // of the components
+  std::vector<::onnx::ModelProto> models;  // one a component
+  std::map<std::string, Placed> weights;   // by name
   uint64_t data_size = 0;
-  std::set<std::filesystem::path> referred;   // kReference: files that must lie in the target directory
+  std::set<std::filesystem::path>
+      referred;  // kReference: files that must lie in the target directory
 
   void lower(const ir::Program& program);
   void place(const ir::Program& program, const std::vector<std::string>& used);
@@ -64,14 +67,16 @@ void OnnxProgram::Impl::lower(const ir::Program& program) {
   std::map<std::string, DType> stored;
   if (options.weights == Weights::kReference) {
     for (const auto& [name, source] : program.parameters) {
-      stored.emplace(name, source->uncast() != nullptr ? source->uncast()->dtype() : source->dtype());
+      stored.emplace(name,
+                     source->uncast() != nullptr ? source->uncast()->dtype() : source->dtype());
     }
   }
   Unsupported unsupported;
   std::vector<std::vector<std::string>> used;
   for (const ir::Component& c : program.components) {
     std::unique_ptr<ir::Graph> graph = c.graph->clone();
-    passes::run_pipeline(graph, [&](const ir::Node& n) { return claims(n, options.opset_version); });
+    passes::run_pipeline(graph,
+                         [&](const ir::Node& n) { return claims(n, options.opset_version); });
     ::onnx::ModelProto& model = models.emplace_back();
     model.set_ir_version(ir_version(options.opset_version));
     model.set_producer_name("tranship");
@@ -79,13 +84,15 @@ void OnnxProgram::Impl::lower(const ir::Program& program) {
     ::onnx::OperatorSetIdProto* opset = model.add_opset_import();
     opset->set_domain("");
     opset->set_version(options.opset_version);
-    used.push_back(lower_graph(*graph, options.opset_version, stored, *model.mutable_graph(), unsupported));
+    used.push_back(
+        lower_graph(*graph, options.opset_version, stored, *model.mutable_graph(), unsupported));
     names.push_back(c.name);
   }
   if (!unsupported.empty()) {
     std::vector<std::string> all;
     for (const auto& [op, why] : unsupported) all.push_back(op + ": " + why);
-    fail(ErrorKind::kUnsupported, "[onnx] opset {} cannot say {}", options.opset_version, listed(all));
+    fail(ErrorKind::kUnsupported, "[onnx] opset {} cannot say {}", options.opset_version,
+         listed(all));
   }
   for (const auto& names_used : used) place(program, names_used);
   for (size_t i = 0; i < models.size(); ++i) {
@@ -111,7 +118,9 @@ void OnnxProgram::Impl::add_weight(const std::string& name, ::onnx::GraphProto* 
   tensor->set_name(name);
   for (const int64_t size : source->shape()) tensor->add_dims(size);
   switch (options.weights) {
-    case Weights::kExternal: add_external(tensor, data_file(0), placed.offset, source->size_bytes()); break;
+    case Weights::kExternal:
+      add_external(tensor, data_file(0), placed.offset, source->size_bytes());
+      break;
     case Weights::kInline: {
       const Tensor value = read_all(*source);
       tensor->set_raw_data(value.bytes().data(), value.bytes().size());
@@ -121,7 +130,10 @@ void OnnxProgram::Impl::add_weight(const std::string& name, ::onnx::GraphProto* 
       if (source->uncast() != nullptr) source = source->uncast();
       const std::optional<FileRange> range = source->file_range();
       if (!range) {
-        fail(ErrorKind::kUnsupported, "[onnx] the weight '{}' does not lie as it is in a file, so it cannot be referred to: export with --weights copy", name);
+        fail(ErrorKind::kUnsupported,
+             "[onnx] the weight '{}' does not lie as it is in a file, so it cannot be referred to: "
+             "export with --weights copy",
+             name);
       }
       referred.insert(range->file->path());
       add_external(tensor, range->file->path().filename().string(), range->offset, range->size);
@@ -133,7 +145,8 @@ void OnnxProgram::Impl::add_weight(const std::string& name, ::onnx::GraphProto* 
 
 OnnxProgram OnnxProgram::lower(const ir::Program& program, const OnnxOptions& options) {
   if (options.opset_version < 18 || options.opset_version > 24) {
-    fail(ErrorKind::kUnsupported, "[onnx] opset_version {}; 18 to 24 can be written", options.opset_version);
+    fail(ErrorKind::kUnsupported, "[onnx] opset_version {}; 18 to 24 can be written",
+         options.opset_version);
   }
   auto impl = std::make_shared<Impl>();
   impl->options = options;
@@ -141,7 +154,10 @@ OnnxProgram OnnxProgram::lower(const ir::Program& program, const OnnxOptions& op
     uint64_t total = 0;
     for (const auto& [name, source] : program.parameters) total += source->size_bytes();
     if (total >= kProtobufLimit) {
-      fail(ErrorKind::kUnsupported, "[onnx] the weights have {} bytes: protobuf holds less than 2 GB, so they must be external data", total);
+      fail(ErrorKind::kUnsupported,
+           "[onnx] the weights have {} bytes: protobuf holds less than 2 GB, so they must be "
+           "external data",
+           total);
     }
   }
   impl->lower(program);
@@ -154,9 +170,11 @@ std::vector<std::string> OnnxProgram::components() const { return impl_->names; 
 
 size_t OnnxProgram::num_nodes(const std::string& component) const {
   for (size_t i = 0; i < impl_->names.size(); ++i) {
-    if (impl_->names[i] == component) return static_cast<size_t>(impl_->models[i].graph().node_size());
+    if (impl_->names[i] == component)
+      return static_cast<size_t>(impl_->models[i].graph().node_size());
   }
-  fail(ErrorKind::kInvalidArgument, "[onnx] there is no component '{}'; there are {}", component, listed(impl_->names));
+  fail(ErrorKind::kInvalidArgument, "[onnx] there is no component '{}'; there are {}", component,
+       listed(impl_->names));
 }
 
 std::vector<PlannedFile> OnnxProgram::files() const {
@@ -169,7 +187,8 @@ std::vector<PlannedFile> OnnxProgram::files() const {
   return files;
 }
 
-/// All cores take blocks in order; each block has its place, so the bytes do not depend on who is faster.
+/// All cores take blocks in order; each block has its place, so the bytes do not depend on who is
+/// faster.
 void OnnxProgram::Impl::write_data(AtomicFile& file, const Sink& sink) const {
   struct Block {
     const Placed* weight;
@@ -177,7 +196,8 @@ void OnnxProgram::Impl::write_data(AtomicFile& file, const Sink& sink) const {
   };
   std::vector<Block> blocks;
   for (const auto& [name, placed] : weights) {
-    for (int64_t first = 0; first < placed.source->num_elements(); first += kBlockElements) blocks.push_back({&placed, first});
+    for (int64_t first = 0; first < placed.source->num_elements(); first += kBlockElements)
+      blocks.push_back({&placed, first});
   }
   std::sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) {
     return std::pair(a.weight->offset, a.first) < std::pair(b.weight->offset, b.first);
@@ -194,7 +214,8 @@ void OnnxProgram::Impl::write_data(AtomicFile& file, const Sink& sink) const {
         const TensorSource& source = *blocks[i].weight->source;
         const int64_t count = std::min(kBlockElements, source.num_elements() - blocks[i].first);
         const size_t element = size_bytes(source.dtype());
-        const size_t start = static_cast<size_t>(blocks[i].first) * element, size = static_cast<size_t>(count) * element;
+        const size_t start = static_cast<size_t>(blocks[i].first) * element,
+                     size = static_cast<size_t>(count) * element;
         if (const std::optional<FileRange> range = source.file_range()) {
           file.write_at(blocks[i].weight->offset + start, range->bytes().subspan(start, size));
           range->file->release(range->offset + start, size);
@@ -226,16 +247,22 @@ void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink)
   for (const std::filesystem::path& file : impl.referred) {
     const std::filesystem::path there = directory / file.filename();
     std::error_code ignored;
-    const bool is_plain = std::filesystem::symlink_status(there, ignored).type() == std::filesystem::file_type::regular;
-    if (is_plain && std::filesystem::equivalent(there, file, ignored) && std::filesystem::hard_link_count(there, ignored) == 1) continue;
+    const bool is_plain = std::filesystem::symlink_status(there, ignored).type() ==
+                          std::filesystem::file_type::regular;
+    if (is_plain && std::filesystem::equivalent(there, file, ignored) &&
+        std::filesystem::hard_link_count(there, ignored) == 1)
+      continue;
     fail(ErrorKind::kUnsupported,
-         "[onnx] weights can only be referred to where they are: '{}' must be a regular file of the target directory '{}', with a single "
-         "name (ONNX's own loader refuses links). Write beside the checkpoint, or use --weights copy",
+         "[onnx] weights can only be referred to where they are: '{}' must be a regular file of "
+         "the target directory '{}', with a single "
+         "name (ONNX's own loader refuses links). Write beside the checkpoint, or use --weights "
+         "copy",
          file.string(), directory.string());
   }
   std::vector<std::unique_ptr<AtomicFile>> written;
   for (size_t i = 0; i < impl.names.size(); ++i) {
-    AtomicFile& data = *written.emplace_back(std::make_unique<AtomicFile>(directory / impl.data_file(i)));
+    AtomicFile& data =
+        *written.emplace_back(std::make_unique<AtomicFile>(directory / impl.data_file(i)));
     if (i == 0 && impl.options.weights == Weights::kExternal) {
       data.reserve(impl.data_size);
       impl.write_data(data, sink);
@@ -243,10 +270,14 @@ void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink)
   }
   for (size_t i = 0; i < impl.names.size(); ++i) {
     std::string bytes;
-    if (impl.models[i].ByteSizeLong() > kProtobufLimit || !impl.models[i].SerializeToString(&bytes)) {
-      fail(ErrorKind::kUnsupported, "[onnx] '{}.onnx' would have {} bytes; protobuf holds less than 2 GB", impl.names[i], impl.models[i].ByteSizeLong());
+    if (impl.models[i].ByteSizeLong() > kProtobufLimit ||
+        !impl.models[i].SerializeToString(&bytes)) {
+      fail(ErrorKind::kUnsupported,
+           "[onnx] '{}.onnx' would have {} bytes; protobuf holds less than 2 GB", impl.names[i],
+           impl.models[i].ByteSizeLong());
     }
-    written.emplace_back(std::make_unique<AtomicFile>(directory / (impl.names[i] + ".onnx")))->write(bytes);
+    written.emplace_back(std::make_unique<AtomicFile>(directory / (impl.names[i] + ".onnx")))
+        ->write(bytes);
   }
   for (const auto& file : written) file->commit();
 }

@@ -14,7 +14,8 @@ namespace tranship::onnx {
 enum class Weights {
   kExternal,   // copied into <first component>.onnx.data, which the other components point into
   kInline,     // inside each .onnx; at most 2 GB
-  kReference,  // the .onnx points into the checkpoint's own safetensors, which must lie in the target directory
+  kReference,  // the .onnx points into the checkpoint's own safetensors, which must lie in the
+               // target directory
 };
 
 struct OnnxOptions {
@@ -28,23 +29,25 @@ struct PlannedFile {
   uint64_t size_bytes = 0;
 };
 
-/// Cheap to copy. Holds the graphs as protobuf and the weights as promises; nothing is read before save().
+/// Cheap to copy. Holds the graphs as protobuf and the weights as promises; nothing is read before
+/// save().
 class OnnxProgram {
  public:
   /// Runs the passes and lowers every component. The program may go afterwards.
-  /// Errors: unsupported for an op or dtype that ONNX cannot say at this opset (all of them at once), and for an opset
-  /// outside 18 to 24.
+  /// Errors: unsupported for an op or dtype that ONNX cannot say at this opset (all of them at
+  /// once), and for an opset outside 18 to 24.
   static OnnxProgram lower(const ir::Program& program, const OnnxOptions& options);
 
   std::vector<std::string> components() const;
   /// Nodes of a component's main graph. Errors: invalid_argument for an unknown component.
   size_t num_nodes(const std::string& component) const;
-  /// Sizes are exact. For Weights::kReference the data files of Transformers' layout are there, but empty.
+  /// Sizes are exact. For Weights::kReference the data files of Transformers' layout are there, but
+  /// empty.
   std::vector<PlannedFile> files() const;
 
-  /// Writes files() into an existing directory, each beside its name and renamed when all are complete.
-  /// Errors: io; invalid_argument for a weight that overflows the export's dtype; for kReference unsupported if a weight
-  /// does not lie as it is in a regular file of that directory.
+  /// Writes files() into an existing directory, each beside its name and renamed when all are
+  /// complete. Errors: io; invalid_argument for a weight that overflows the export's dtype; for
+  /// kReference unsupported if a weight does not lie as it is in a regular file of that directory.
   void save(const std::filesystem::path& directory, const Sink& sink = {}) const;
 
  private:
