@@ -18,7 +18,7 @@ constexpr std::string_view kIrrelevantKeys = R"(
     attention_probs_dropout_prob hidden_dropout hidden_dropout_prob classifier_dropout
     gradient_checkpointing id2label label2id num_labels problem_type task_specific_params
     finetuning_task tokenizer_class prefix torchscript use_bfloat16 return_dict
-    output_attentions output_hidden_states language license unsloth_version unsloth_fixed
+     language license unsloth_version unsloth_fixed
     transformers.js_config chunk_size_feed_forward tf_legacy_loss is_llama_config max_length
     min_length max_new_tokens do_sample temperature top_k top_p repetition_penalty num_beams
     bad_words_ids suppress_tokens begin_suppress_tokens forced_bos_token_id forced_eos_token_id
@@ -37,6 +37,8 @@ void ignore_common_keys(const Config& config) {
     config.ignore({rest.substr(0, rest.find_first_of(kSpace))});
     rest.remove_prefix(rest.find_first_of(kSpace));
   }
+  config.require("output_attentions", false);
+  config.require("output_hidden_states", false);
   config.require("is_encoder_decoder", false);
   config.require("is_decoder", false);
   config.require("add_cross_attention", false);
@@ -47,6 +49,13 @@ void ignore_common_keys(const Config& config) {
     fail(ErrorKind::kUnsupported, "[config] {}: pruned_heads is not empty; heads cannot be pruned",
          config.where());
   }
+}
+
+void check_num_layers(const Config& config, int64_t num_hidden_layers) {
+  constexpr int64_t kMostLayers = 10000;  // ten times the deepest there is; each costs memory
+  if (num_hidden_layers <= kMostLayers) return;
+  fail(ErrorKind::kInvalidArgument, "[config] {}: num_hidden_layers is {}, expected at most {}",
+       config.where(), num_hidden_layers, kMostLayers);
 }
 
 int64_t read_num_labels(const Config& config) {
@@ -70,6 +79,7 @@ void check_sizes(const Config& config, const DecoderConfig& c) {
   positive("num_attention_heads", c.num_attention_heads);
   positive("num_key_value_heads", c.num_key_value_heads);
   positive("head_dim", c.head_dim);
+  check_num_layers(config, c.num_hidden_layers);
   if (c.num_attention_heads % c.num_key_value_heads != 0) {
     fail(ErrorKind::kInvalidArgument,
          "[config] {}: num_attention_heads {} is not a multiple of num_key_value_heads {}",
@@ -133,6 +143,11 @@ DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& def
                          ? 0
                          : config.integer("sliding_window", defaults.sliding_window);
   if (!sliding.enabled) c.sliding_window = 0;
+  if (sliding.enabled && config.has("sliding_window") && c.sliding_window < 1) {
+    fail(ErrorKind::kInvalidArgument,
+         "[config] {}: sliding_window is {}, expected a positive number, or null for none",
+         config.where(), c.sliding_window);
+  }
   c.pad_token_id = config.find_integer("pad_token_id");
   c.num_labels = read_num_labels(config);
   check_sizes(config, c);

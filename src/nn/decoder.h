@@ -43,6 +43,8 @@ DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& def
                                   SlidingLayers sliding = {});
 /// Keys of every configuration that say nothing about the maths.
 void ignore_common_keys(const Config& config);
+/// Errors: invalid_argument for a number of layers that no model has.
+void check_num_layers(const Config& config, int64_t num_hidden_layers);
 /// num_labels, or the length of id2label, or 2.
 int64_t read_num_labels(const Config& config);
 
