@@ -1,6 +1,7 @@
 #include "nn/decoder.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 
@@ -51,11 +52,13 @@ void ignore_common_keys(const Config& config) {
   }
 }
 
-void check_num_layers(const Config& config, int64_t num_hidden_layers) {
-  constexpr int64_t kMostLayers = 10000;  // ten times the deepest there is; each costs memory
-  if (num_hidden_layers <= kMostLayers) return;
-  fail(ErrorKind::kInvalidArgument, "[config] {}: num_hidden_layers is {}, expected at most {}",
-       config.where(), num_hidden_layers, kMostLayers);
+void check_size(const Config& config, std::string_view key, int64_t value) {
+  int64_t most = std::numeric_limits<int32_t>::max();
+  if (key == "num_hidden_layers") most = 10'000;
+  if (key == "head_dim") most = 65'536;
+  if (value >= 1 && value <= most) return;
+  fail(ErrorKind::kInvalidArgument, "[config] {}: {} is {}, expected a number from 1 to {}",
+       config.where(), key, value, most);
 }
 
 int64_t read_num_labels(const Config& config) {
@@ -67,19 +70,14 @@ int64_t read_num_labels(const Config& config) {
 namespace {
 
 void check_sizes(const Config& config, const DecoderConfig& c) {
-  const auto positive = [&](std::string_view key, int64_t value) {
-    if (value < 1)
-      fail(ErrorKind::kInvalidArgument, "[config] {}: {} is {}, expected a positive number",
-           config.where(), key, value);
-  };
-  positive("vocab_size", c.vocab_size);
-  positive("hidden_size", c.hidden_size);
-  positive("intermediate_size", c.intermediate_size);
-  positive("num_hidden_layers", c.num_hidden_layers);
-  positive("num_attention_heads", c.num_attention_heads);
-  positive("num_key_value_heads", c.num_key_value_heads);
-  positive("head_dim", c.head_dim);
-  check_num_layers(config, c.num_hidden_layers);
+  check_size(config, "vocab_size", c.vocab_size);
+  check_size(config, "hidden_size", c.hidden_size);
+  check_size(config, "intermediate_size", c.intermediate_size);
+  check_size(config, "num_hidden_layers", c.num_hidden_layers);
+  check_size(config, "num_attention_heads", c.num_attention_heads);
+  check_size(config, "num_key_value_heads", c.num_key_value_heads);
+  check_size(config, "head_dim", c.head_dim);
+  if (c.num_labels != 0) check_size(config, "num_labels", c.num_labels);  // 0: without a head
   if (c.num_attention_heads % c.num_key_value_heads != 0) {
     fail(ErrorKind::kInvalidArgument,
          "[config] {}: num_attention_heads {} is not a multiple of num_key_value_heads {}",
