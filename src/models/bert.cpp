@@ -36,9 +36,6 @@ BertConfig read(const Config& config) {
                         .hidden_act = config.text("hidden_act", "gelu"),
                         .layer_norm_eps = config.number("layer_norm_eps", 1e-12),
                         .tie_word_embeddings = config.boolean("tie_word_embeddings", true)};
-<<<<<<< HEAD
-  if (c.num_attention_heads < 1 || c.hidden_size % c.num_attention_heads != 0) {
-=======
   check_size(config, "vocab_size", c.vocab_size);
   check_size(config, "hidden_size", c.hidden_size);
   check_size(config, "num_hidden_layers", c.num_hidden_layers);
@@ -48,7 +45,6 @@ BertConfig read(const Config& config) {
   check_size(config, "type_vocab_size", c.type_vocab_size);
   if (c.num_labels != 0) check_size(config, "num_labels", c.num_labels);  // 0: without a head
   if (c.hidden_size % c.num_attention_heads != 0) {
->>>>>>> 542a97b4ec6c5131218db7c49ce86b5a950c9fee
     fail(ErrorKind::kInvalidArgument,
          "[config] {}: hidden_size {} is not a multiple of num_attention_heads {}", config.where(),
          c.hidden_size, c.num_attention_heads);
