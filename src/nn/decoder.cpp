@@ -147,6 +147,11 @@ DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& def
          config.where(), c.sliding_window);
   }
   c.pad_token_id = config.find_integer("pad_token_id");
+  constexpr int64_t kMaxId = std::numeric_limits<int32_t>::max();
+  if (c.pad_token_id && (*c.pad_token_id < -kMaxId || *c.pad_token_id > kMaxId)) {
+    fail(ErrorKind::kInvalidArgument, "[config] {}: pad_token_id is {}, expected at most {}",
+         config.where(), *c.pad_token_id, kMaxId);
+  }
   c.num_labels = read_num_labels(config);
   check_sizes(config, c);
   read_layer_types(config, sliding.first, c);
