@@ -1,17 +1,15 @@
 #include "formats/onnx/onnx_program.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "formats/onnx/emitter.h"
 #include "formats/onnx/lower.h"
+#include "ir/source_writer.h"
 #include "onnx-ml.pb.h"
 #include "passes/passes.h"
 #include "tranship/version.h"
@@ -20,15 +18,7 @@ namespace tranship::onnx {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr int64_t kBlockElements =
-    1 << 15;  // 128 KB of f32 stay in a core's cache on their way to the file
 constexpr uint64_t kProtobufLimit = (uint64_t{1} << 31) - 1;
-
-/// A weight's place in the data file.
-struct Placed {
-  TensorSourcePtr source;
-  uint64_t offset = 0;
-};
 
 int ir_version(int opset_version) { return opset_version >= 23 ? 11 : 10; }
 
@@ -61,9 +51,9 @@ TensorSourcePtr widened(const TensorSource& cast) {
 
 struct OnnxProgram::Impl {
   OnnxOptions options;
-  std::vector<std::string> names;          // of the components
-  std::vector<::onnx::ModelProto> models;  // one a component
-  std::map<std::string, Placed> weights;   // by name
+  std::vector<std::string> names;               // of the components
+  std::vector<::onnx::ModelProto> models;       // one a component
+  std::map<std::string, PlacedSource> weights;  // by name
   uint64_t data_size = 0;
   std::set<std::filesystem::path>
       referred;  // kReference: files that must lie in the target directory
@@ -117,14 +107,14 @@ void OnnxProgram::Impl::place(const ir::Program& program, const std::vector<std:
   for (const std::string& name : used) {
     const auto it = program.parameters.find(name);
     check(it != program.parameters.end(), "a weight is not in the program: " + name);
-    const auto [placed, added] = weights.try_emplace(name, Placed{it->second, data_size});
+    const auto [placed, added] = weights.try_emplace(name, PlacedSource{it->second, data_size});
     if (!added || options.weights != Weights::kExternal) continue;
     data_size += (it->second->size_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
 }
 
 void OnnxProgram::Impl::add_weight(const std::string& name, ::onnx::GraphProto* graph) {
-  const Placed& placed = weights.at(name);
+  const PlacedSource& placed = weights.at(name);
   TensorSourcePtr source = placed.source;
   ::onnx::TensorProto* tensor = graph->add_initializer();
   tensor->set_name(name);
@@ -199,59 +189,10 @@ std::vector<PlannedFile> OnnxProgram::files() const {
   return files;
 }
 
-/// All cores take blocks in order; each block has its place, so the bytes do not depend on who is
-/// faster.
 void OnnxProgram::Impl::write_data(AtomicFile& file, const Sink& sink) const {
-  struct Block {
-    const Placed* weight;
-    int64_t first;
-  };
-  std::vector<Block> blocks;
-  for (const auto& [name, placed] : weights) {
-    for (int64_t first = 0; first < placed.source->num_elements(); first += kBlockElements)
-      blocks.push_back({&placed, first});
-  }
-  std::sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) {
-    return std::pair(a.weight->offset, a.first) < std::pair(b.weight->offset, b.first);
-  });
-  std::atomic<size_t> next = 0;
-  std::atomic<uint64_t> done = 0;
-  std::atomic<bool> failed = false;
-  std::mutex mutex;  // guards `error` and the sink
-  std::exception_ptr error;
-  const auto work = [&] {
-    try {
-      std::vector<std::byte> buffer;
-      for (size_t i = next++; i < blocks.size() && !failed; i = next++) {
-        const TensorSource& source = *blocks[i].weight->source;
-        const int64_t count = std::min(kBlockElements, source.num_elements() - blocks[i].first);
-        const size_t element = size_bytes(source.dtype());
-        const size_t start = static_cast<size_t>(blocks[i].first) * element,
-                     size = static_cast<size_t>(count) * element;
-        if (const std::optional<FileRange> range = source.file_range()) {
-          file.write_at(blocks[i].weight->offset + start, range->bytes().subspan(start, size));
-          range->file->release(range->offset + start, size);
-        } else {
-          buffer.resize(size);
-          source.read(blocks[i].first, count, buffer);
-          file.write_at(blocks[i].weight->offset + start, buffer);
-        }
-        const uint64_t total = done += size;
-        const std::lock_guard lock(mutex);
-        sink.report(total, data_size, "writing " + data_file(0));
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-      failed = true;
-    }
-  };
-  std::vector<std::thread> helpers;
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  for (unsigned i = 1; i < std::min<size_t>(cores, blocks.size()); ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& t : helpers) t.join();
-  if (error) std::rethrow_exception(error);
+  std::vector<PlacedSource> sources;
+  for (const auto& [name, placed] : weights) sources.push_back(placed);
+  write_sources(file, sources, Checksums::kNone, "writing " + data_file(0), sink);
 }
 
 void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink) const {
