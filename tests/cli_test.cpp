@@ -100,7 +100,7 @@ TEST_F(CommandLine, list_has_each_class_with_tasks_and_formats) {
   ASSERT_NE(llama, list.end());
   EXPECT_EQ((*llama)["model_type"], "llama");
   EXPECT_EQ((*llama)["tasks"], Json({"forward", "generation"}));
-  EXPECT_EQ((*llama)["formats"], Json({"onnx"}));
+  EXPECT_EQ((*llama)["formats"], Json({"onnx", "dynamo"}));
   EXPECT_THAT(output_of({"list"}),
               AllOf(HasSubstr("BertForMaskedLM"), HasSubstr("forward, generation")));
 }
@@ -264,6 +264,31 @@ TEST_F(CommandLine, export_writes_what_it_says_and_a_dry_run_says_the_same) {
     EXPECT_EQ(fs::file_size(folder_ / "out" / file["name"].get<std::string>()), file["bytes"])
         << file.dump();
   }
+}
+
+TEST_F(CommandLine, an_export_to_pytorch_writes_what_a_dry_run_says) {
+  for (const char* format : {"dynamo", "pt2"}) {
+    const std::vector<std::string> words = {"export", config(), "--synthetic", "--to",
+                                            format,   "-o",     path(format),  "--json"};
+    std::vector<std::string> dry = words;
+    dry.emplace_back("--dry-run");
+    const Json planned = json_of(dry), done = json_of(words);
+    EXPECT_EQ(done["export_format"], "dynamo");
+    EXPECT_EQ(done["files"], planned["files"]);
+    for (const Json& file : done["files"]) {
+      EXPECT_EQ(fs::file_size(folder_ / format / file["name"].get<std::string>()), file["bytes"])
+          << file.dump();
+    }
+    EXPECT_TRUE(fs::exists(folder_ / format / "prefill.pt2"));
+    EXPECT_TRUE(fs::exists(folder_ / format / "decode.pt2"));
+  }
+}
+
+TEST_F(CommandLine, what_only_onnx_has_is_refused_for_pytorch) {
+  const Result result = run({"export", config(), "--synthetic", "--to", "dynamo", "-o", path("out"),
+                             "--opset", "20", "--no-external-data"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.error, HasSubstr("'--opset', '--no-external-data'"));
 }
 
 TEST_F(CommandLine, an_artifact_runs_on_inputs_of_the_line_and_of_files) {

@@ -84,6 +84,33 @@ struct OnnxConfig {
   std::string to_json() const;
 };
 
+/// Options of an export to PyTorch's archives of torch.export (.pt2). Fields of Transformers first,
+/// with its names and defaults; then ours, which mean what they mean in OnnxConfig.
+struct DynamoConfig {
+  bool dynamic = false;
+  std::map<std::string, std::map<int64_t, DynamicDim>> dynamic_shapes = {};
+  /// Accepted for the guide's sake: sizes are never guessed here. What a graph assumes of sizes is
+  /// always checked when it runs, by nodes.
+  bool prefer_deferred_runtime_asserts_over_guards = false;
+  /// Accepted for the guide's sake: it says how Python traces, and nothing is traced here.
+  bool strict = false;
+
+  std::map<std::string, int64_t> static_shapes = {};
+  std::map<std::string, DynamicDim> dims = {};
+  /// dtype of weights and activations: f32, f16 or bf16. Absent: the checkpoint's.
+  std::optional<DType> dtype = {};
+  std::string architecture = {};
+  std::optional<std::vector<std::string>> graph_inputs = {};
+  std::string cache_name = "past_key_values";
+  std::vector<std::string> ignored_config_keys = {};
+
+  /// Reads a JSON object with these names, `export_format` allowed. Errors: invalid_argument for an
+  /// unknown key (all of them), a wrong type; unsupported for a quantizer.
+  static DynamoConfig from_json(std::string_view json);
+  /// As Transformers' to_json_string.
+  std::string to_json() const;
+};
+
 /// What was recorded when a component was made: export.json's metadata.
 struct ExportMetadata {
   std::string architecture;
@@ -105,7 +132,7 @@ struct Port {
   std::vector<std::string> shape;  // "2", "batch", "past + 1"
 };
 
-/// A backend's program: a graph with its ports, here one of ONNX.
+/// A backend's program: a graph with its ports.
 class ExportedProgram {
  public:
   const std::vector<Port>& inputs() const { return inputs_; }
@@ -157,7 +184,7 @@ class ExportedModel {
   /// The only component's. Errors: invalid_argument if there are several.
   const ExportedProgram& program() const;
   const ExportMetadata& metadata() const;
-  std::string_view export_format() const;  // "onnx"
+  std::string_view export_format() const;  // "onnx", "dynamo"
   /// config.json and generation_config.json as text; empty if the model has none.
   const std::string& config() const;
   const std::string& generation_config() const;
@@ -190,7 +217,8 @@ class ExportedModel {
   ExportedModel& to(const std::string& device);
   ExportedModel& to(const RunOptions& options);
 
-  /// Runs the only component. Inputs that the graph does not have are dropped with one warning; an
+  /// Runs the only component; of the formats, ONNX runs here (unsupported for others: PyTorch runs
+  /// an export to dynamo). Inputs that the graph does not have are dropped with one warning; an
   /// optional input that the graph has and the call has not gets the model's default
   /// (attention_mask: ones; token_type_ids: zeros; position_ids: 0 ... S-1, after what is cached).
   /// Names of cache inputs may have their prefix "input." or not. A fresh export is written to a
@@ -233,6 +261,25 @@ class OnnxExporter {
                                       const Sink& sink = {}) const;
 };
 
+/// Exports to PyTorch: an archive of torch.export a component, model.pt2, to be run by PyTorch, and
+/// compiled by AOTInductor. Nothing of PyTorch is needed to write it.
+class DynamoExporter {
+ public:
+  static constexpr std::string_view kExportFormat = "dynamo";
+
+  /// Errors: as OnnxExporter's.
+  ExportedModel export_model(const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
+                             const DynamoConfig& config, const Sink& sink = {}) const;
+  ExportedModel export_model(const Checkpoint& checkpoint, const DynamoConfig& config,
+                             const Sink& sink = {}) const {
+    return export_model(checkpoint, {}, config, sink);
+  }
+
+  /// Components "prefill" and "decode", each with its own copy of the weights.
+  ExportedModel export_for_generation(const Checkpoint& checkpoint, const DynamoConfig& config,
+                                      const Sink& sink = {}) const;
+};
+
 /// Reads a configuration of any format by its "export_format".
 class AutoExportConfig {
  public:
@@ -240,11 +287,14 @@ class AutoExportConfig {
   /// for unknown keys.
   static AutoExportConfig from_json(std::string_view json);
   const std::string& export_format() const { return export_format_; }
+  /// The one of its format; the others are defaults.
   const OnnxConfig& onnx() const { return onnx_; }
+  const DynamoConfig& dynamo() const { return dynamo_; }
 
  private:
   std::string export_format_;
   OnnxConfig onnx_;
+  DynamoConfig dynamo_;
 };
 
 /// The exporter that a configuration asks for.

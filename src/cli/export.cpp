@@ -3,6 +3,7 @@
 
 #include <CLI/App.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include "base/error.h"
@@ -12,6 +13,7 @@
 #include "cli/format.h"
 #include "cli/interrupt.h"
 #include "cli/model_facts.h"
+#include "cli/usage.h"
 #include "exporters/graph_inputs.h"
 #include "tranship/exporters.h"
 
@@ -46,20 +48,56 @@ Checkpoint open_checkpoint(const Options& options, const Sink& sink) {
   return open_config(path);
 }
 
-OnnxConfig config_of(const Options& options) {
-  OnnxConfig config;
+/// What all formats' configurations have.
+template <class Config>
+Config shared_config(const Options& options) {
+  Config config;
   config.dynamic = options.dynamic;
   config.static_shapes = parse_sizes(options.static_sizes);
   config.dims = parse_ranges(options.ranges);
-  config.opset_version = options.opset;
   if (!options.dtype.empty()) config.dtype = find_dtype(options.dtype);
-  config.external_data = !options.no_external_data;
-  if (options.weights == "reference") config.weights = WeightsPlacement::kReference;
   config.architecture = options.architecture;
   if (!options.graph_inputs.empty()) config.graph_inputs = options.graph_inputs;
   config.cache_name = options.cache_name;
   config.ignored_config_keys = options.ignored_keys;
   return config;
+}
+
+OnnxConfig onnx_config(const Options& options) {
+  auto config = shared_config<OnnxConfig>(options);
+  config.opset_version = options.opset;
+  config.external_data = !options.no_external_data;
+  if (options.weights == "reference") config.weights = WeightsPlacement::kReference;
+  return config;
+}
+
+DynamoConfig dynamo_config(const Options& options) {
+  std::vector<std::string> foreign;
+  if (options.opset) foreign.emplace_back("--opset");
+  if (options.weights != "copy") foreign.emplace_back("--weights");
+  if (options.no_external_data) foreign.emplace_back("--no-external-data");
+  if (!foreign.empty()) {
+    throw UsageError(fmt::format("{}: only exports to onnx have that", listed(foreign)));
+  }
+  return shared_config<DynamoConfig>(options);
+}
+
+/// An exporter with its configuration: checkpoint, task -> export.
+using Exporting = std::function<ExportedModel(const Checkpoint& checkpoint, const std::string& task,
+                                              const Sink&)>;
+
+template <class Exporter, class Config>
+Exporting exporting_by(Exporter exporter, Config config) {
+  return [=](const Checkpoint& checkpoint, const std::string& task, const Sink& sink) {
+    return task == "generation" ? exporter.export_for_generation(checkpoint, config, sink)
+                                : exporter.export_model(checkpoint, config, sink);
+  };
+}
+
+Exporting exporting_of(const Options& options) {
+  if (options.format == OnnxExporter::kExportFormat)
+    return exporting_by(OnnxExporter(), onnx_config(options));
+  return exporting_by(DynamoExporter(), dynamo_config(options));
 }
 
 /// What was exported, or would be.
@@ -76,33 +114,28 @@ DType dtype_of(const ExportedModel& model) {
 
 /// The graphs are built a second time, in milliseconds: an ExportedModel does not say what it
 /// weighs.
-ModelFacts weigh(const Checkpoint& checkpoint, const OnnxConfig& config, const Export& made) {
-  const tasks::TaskOptions options = {
+ModelFacts weigh(const Checkpoint& checkpoint, const Options& options, const Export& made) {
+  const tasks::TaskOptions task_options = {
       .dtype = dtype_of(made.model),
-      .architecture = config.architecture,
-      .graph_inputs = exporters::choose_graph_inputs(checkpoint, {}, config),
-      .cache_name = config.cache_name,
-      .ignored_config_keys = config.ignored_config_keys};
-  return facts_of(build_task(made.task, checkpoint.data(), options, {}));
+      .architecture = options.architecture,
+      .graph_inputs =
+          exporters::choose_graph_inputs(checkpoint, {}, shared_config<DynamoConfig>(options)),
+      .cache_name = options.cache_name,
+      .ignored_config_keys = options.ignored_keys};
+  return facts_of(build_task(made.task, checkpoint.data(), task_options, {}));
 }
 
 Export do_export(const Options& options, Console& console) {
   const auto begun = std::chrono::steady_clock::now();
   const Sink sink = console.sink();
-  const OnnxConfig config = config_of(options);
+  const Exporting exporting = exporting_of(options);
   const Checkpoint checkpoint = open_checkpoint(options, sink);
   const std::string task = options.task.empty()
                                ? default_task(checkpoint.data().config, options.architecture)
                                : options.task;
-  const OnnxExporter exporter;
-  Export made{.model = task == "generation"
-                           ? exporter.export_for_generation(checkpoint, config, sink)
-                           : exporter.export_model(checkpoint, config, sink),
-              .task = task,
-              .seconds = 0,
-              .facts = {}};
+  Export made{.model = exporting(checkpoint, task, sink), .task = task, .seconds = 0, .facts = {}};
   if (options.dry_run) {
-    made.facts = weigh(checkpoint, config, made);
+    made.facts = weigh(checkpoint, options, made);
   } else {
     const InterruptGuard guard;
     made.model.save_pretrained(options.output, sink);
@@ -195,10 +228,10 @@ constexpr Description kDescription = {
     .name = "export",
     .summary = "Exports a checkpoint to a runtime's format.",
     .text =
-        "Writes a directory that holds the graphs, one copy of the weights, the configuration and "
-        "the tokenizer. A class "
-        "that generates text becomes the components prefill and decode, which share their weights; "
-        "any other becomes "
+        "Writes a directory that holds the graphs, their weights, the configuration and the "
+        "tokenizer. A class "
+        "that generates text becomes the components prefill and decode, which share their weights "
+        "in onnx and have a copy each in dynamo (.pt2); any other becomes "
         "one component, model. Weights stream from file to file: memory does not grow with the "
         "model. The directory's "
         "export.json is written last; without it there is no artifact.",
@@ -206,7 +239,14 @@ constexpr Description kDescription = {
         "  tranship export SmolLM2-135M-Instruct --to onnx -o smollm2-onnx\n"
         "  tranship export model.gguf --to onnx -o out --dtype f32 --dry-run\n"
         "  tranship export all-MiniLM-L6-v2 --to onnx -o minilm --static batch=1,sequence=128\n"
-        "  tranship export checkpoint --to onnx -o checkpoint --weights reference"};
+        "  tranship export checkpoint --to onnx -o checkpoint --weights reference\n"
+        "  tranship export SmolLM2-135M-Instruct --to dynamo -o smollm2-pt2"};
+
+/// Names of formats; dynamo goes by its files' name too.
+std::vector<std::string> export_formats() {
+  return {std::string(OnnxExporter::kExportFormat), std::string(DynamoExporter::kExportFormat),
+          "pt2"};
+}
 
 void add_shape_options(CLI::App& app, Options& options) {
   const std::string group = "Shapes";
@@ -265,9 +305,7 @@ Command add_export(CLI::App& root, Console& console) {
                   "A directory with config.json and safetensors, or a .gguf file; with --synthetic "
                   "a config.json.")
       ->required();
-  add_choice(*app, "--to", options->format, {std::string(OnnxExporter::kExportFormat)},
-             "The format.")
-      ->required();
+  add_choice(*app, "--to", options->format, export_formats(), "The format.")->required();
   app->add_option("-o,--output", options->output,
                   "The directory to write; made if it is not there. Other files in it stay.")
       ->required()

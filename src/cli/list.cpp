@@ -25,7 +25,7 @@ Json report() {
       entry["model_type"] = std::string(family->model_type);
       entry["architecture"] = std::string(architecture.name);
       entry["tasks"] = tasks_of(architecture);
-      entry["formats"] = {std::string(OnnxExporter::kExportFormat)};
+      entry["formats"] = {OnnxExporter::kExportFormat, DynamoExporter::kExportFormat};
       out.push_back(std::move(entry));
     }
   }

@@ -68,7 +68,7 @@ bool CallSinks::is_new(const std::string& message) {
 // ---- sessions
 
 std::filesystem::path ExportedModel::Impl::program_directory(const Sink& sink) const {
-  if (!artifact->program) return artifact->directory;
+  if (!artifact->save_programs) return artifact->directory;
   if (artifact->refers_to_checkpoint) {
     fail(ErrorKind::kUnsupported,
          "[run] this export points into its checkpoint's weights, so it can run only beside them: "
@@ -79,7 +79,7 @@ std::filesystem::path ExportedModel::Impl::program_directory(const Sink& sink) c
   if (!scratch->folder) {
     scratch->folder.emplace();
     try {
-      artifact->program->save(scratch->folder->path(), sink);
+      artifact->save_programs(scratch->folder->path(), sink);
     } catch (...) {
       scratch->folder.reset();
       throw;
@@ -92,6 +92,12 @@ const onnx::Session& ExportedModel::Impl::session(std::string_view component,
                                                   const Sink& sink) const {
   const std::lock_guard lock(mutex);
   if (const auto open = sessions.find(component); open != sessions.end()) return open->second;
+  if (artifact->manifest.export_format != OnnxExporter::kExportFormat) {
+    fail(ErrorKind::kUnsupported,
+         "[run] an export to '{}' is not run here: PyTorch runs it (ExportedModel.from_pretrained "
+         "of Transformers, or torch.export.load). Export to onnx to run it with tranship",
+         artifact->manifest.export_format);
+  }
   const std::string& name = file_of(*artifact, component);
   const std::filesystem::path file = program_directory(sink) / name;
   const CallSinks::Call call(*sinks, sink);

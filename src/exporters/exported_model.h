@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,7 +15,6 @@
 #include "exporters/export_json.h"
 #include "exporters/small_files.h"
 #include "exporters/temporary_folder.h"
-#include "formats/onnx/onnx_program.h"
 #include "formats/onnx/session.h"
 #include "tranship/exporters.h"
 
@@ -22,13 +22,16 @@ namespace tranship {
 
 namespace exporters {
 
+/// Writes the files of an export's programs into a directory.
+using SavePrograms = std::function<void(const std::filesystem::path& directory, const Sink& sink)>;
+
 /// An export, wherever its files are. Never changes.
 struct Artifact {
   std::vector<std::pair<std::string, ExportedComponent>> components;
   Manifest manifest;
   SmallFiles small_files;
   /// Of a fresh export; else the files are in `directory`.
-  std::optional<onnx::OnnxProgram> program;
+  SavePrograms save_programs;
   bool refers_to_checkpoint =
       false;  // then a fresh export can only be saved, beside the checkpoint
   std::filesystem::path directory;

@@ -40,7 +40,7 @@ std::vector<std::string> tokenizer_names(const Checkpoint& checkpoint) {
 
 std::vector<std::string> choose_graph_inputs(const Checkpoint& checkpoint,
                                              const NamedTensors& sample_inputs,
-                                             const OnnxConfig& config) {
+                                             const ExportOptions& config) {
   if (config.graph_inputs) return *config.graph_inputs;
   std::vector<std::string> names;
   for (const auto& [name, tensor] : sample_inputs) names.push_back(name);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint_data.h"
-#include "tranship/exporters.h"
+#include "exporters/export_options.h"
 
 namespace tranship::exporters {
 
@@ -14,6 +14,6 @@ namespace tranship::exporters {
 /// model takes it. Errors: those of tasks::select; corrupt for a bad tokenizer_config.json.
 std::vector<std::string> choose_graph_inputs(const Checkpoint& checkpoint,
                                              const NamedTensors& sample_inputs,
-                                             const OnnxConfig& config);
+                                             const ExportOptions& config);
 
 }  // namespace tranship::exporters

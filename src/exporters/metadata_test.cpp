@@ -8,6 +8,7 @@
 #include "base/atomic_file.h"
 #include "base/json.h"
 #include "exporters/export_json.h"
+#include "exporters/python_call.h"
 
 namespace tranship::exporters {
 namespace {
@@ -22,7 +23,8 @@ ExportMetadata described(const std::string& config_json, std::vector<std::string
   const Checkpoint checkpoint = Checkpoint::synthetic(config_json);
   const tasks::TaskProgram made =
       tasks::forward(checkpoint.data(), {.graph_inputs = std::move(inputs)});
-  return describe(made.signatures[0], *made.program.components[0].graph, made.architecture,
+  const ir::Component& component = made.program.components[0];
+  return describe(call_of(made.signatures[0], component), *component.graph, made.architecture,
                   DType::kF32, config, {{"batch", 2}, {"sequence", 7}});
 }
 
@@ -55,9 +57,10 @@ TEST(Metadata, of_an_encoder_is_what_transformers_records) {
 TEST(Metadata, of_a_step_takes_a_cache_of_the_exports_dtype) {
   const Checkpoint checkpoint = Checkpoint::synthetic(models::find_family("llama")->tiny_config);
   const tasks::TaskProgram made = tasks::generation(checkpoint.data(), {.dtype = DType::kBF16});
+  const ir::Component& step = made.program.components[1];
   const ExportMetadata metadata =
-      describe(made.signatures[1], *made.program.components[1].graph, made.architecture,
-               DType::kBF16, {}, {{"batch", 2}, {"past", 5}});
+      describe(call_of(made.signatures[1], step), *step.graph, made.architecture, DType::kBF16,
+               OnnxConfig(), {{"batch", 2}, {"past", 5}});
   const Json kwargs = Json::parse(metadata.kwargs);
   EXPECT_EQ(kwargs["past_key_values"], Json::parse(R"({"container": "DynamicCache"})"));
   EXPECT_EQ(kwargs["attention_mask"]["shape"], Json::parse("[2, 6]"));

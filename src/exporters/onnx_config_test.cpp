@@ -121,7 +121,7 @@ TEST(AutoExportConfig, missing_and_unknown_formats_are_errors) {
        {R"({"dynamic": true})", R"({"export_format": "tflite"})", R"({"export_format": 1})", "3"}) {
     const Error error = error_of([&] { AutoExportConfig::from_json(json); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-    EXPECT_THAT(error.what(), HasSubstr("expected 'onnx'"));
+    EXPECT_THAT(error.what(), HasSubstr("expected 'dynamo' or 'onnx'"));
   }
   EXPECT_EQ(
       error_of([] { AutoExportConfig::from_json(R"({"export_format": "onnx", "x": 1})"); }).kind(),

@@ -1,20 +1,14 @@
 // The story of an export to ONNX: a checkpoint's definition gives graphs, the graphs get their
 // shapes, ONNX its words. No weight is read here; save_pretrained does that.
 #include "base/error.h"
-#include "exporters/exported_model.h"
-#include "exporters/graph_inputs.h"
-#include "exporters/metadata.h"
-#include "exporters/shapes.h"
-#include "tasks/task.h"
+#include "exporters/build.h"
+#include "formats/onnx/onnx_program.h"
 
 namespace tranship {
 
-using exporters::Artifact;
-using exporters::ShapePlan;
+using exporters::Task;
 
 namespace {
-
-enum class Task { kForward, kGeneration };
 
 /// Errors: for what no export here can do, before anything is done.
 void check_config(const Checkpoint& checkpoint, const OnnxConfig& config) {
@@ -24,11 +18,6 @@ void check_config(const Checkpoint& checkpoint, const OnnxConfig& config) {
          "out, and "
          "ONNX Runtime fuses what it can when it loads the graph",
          *config.ort_fusions);
-  }
-  if (config.dtype && *config.dtype != DType::kF32 && *config.dtype != DType::kF16 &&
-      *config.dtype != DType::kBF16) {
-    fail(ErrorKind::kInvalidArgument, "[export] dtype is {}, expected f32, f16 or bf16",
-         name(*config.dtype));
   }
   if (config.weights != WeightsPlacement::kReference) return;
   if (!config.external_data) {
@@ -50,69 +39,25 @@ onnx::OnnxOptions onnx_options(const OnnxConfig& config) {
   return options;
 }
 
-Port port(std::string name, const ir::Type& type) {
-  Port out{std::move(name), type.dtype, {}};
-  for (const ir::Dim& dim : type.shape.dims) out.shape.push_back(dim.text());
-  return out;
-}
-
-ExportedProgram program_of(const ir::Graph& graph, size_t num_nodes) {
-  std::vector<Port> inputs, outputs;
-  for (const ir::Node* node : graph.inputs()) {
-    inputs.push_back(port(ir::as<ir::Input>(*node->op).name, graph.type(node->outputs.front())));
-  }
-  for (const ir::Output& output : graph.outputs())
-    outputs.push_back(port(output.name, graph.type(output.value)));
-  return {std::move(inputs), std::move(outputs), num_nodes};
-}
-
-void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DType dtype,
-                    const OnnxConfig& config, Artifact& artifact) {
-  for (size_t i = 0; i < made.signatures.size(); ++i) {
-    const ir::Component& component = made.program.components[i];
-    ExportMetadata metadata = exporters::describe(
-        made.signatures[i], *component.graph, made.architecture, dtype, config, shapes.examples);
-    artifact.manifest.components.push_back({component.name, component.name + ".onnx", metadata});
-    ExportedProgram program =
-        program_of(*component.graph, artifact.program->num_nodes(component.name));
-    artifact.components.emplace_back(component.name,
-                                     ExportedComponent{std::move(program), std::move(metadata)});
-  }
-  artifact.manifest.export_format = OnnxExporter::kExportFormat;
-  for (const onnx::PlannedFile& file : artifact.program->files()) {
-    artifact.manifest.files.push_back({file.name, file.size_bytes});
-  }
-}
-
 ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const OnnxConfig& config,
                           const Sink& sink) {
   check_config(checkpoint, config);
   const DType dtype =
       config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
-  const tasks::TaskOptions options = {
-      .dtype = dtype,
-      .architecture = config.architecture,
-      .graph_inputs = exporters::choose_graph_inputs(checkpoint, sample_inputs, config),
-      .cache_name = config.cache_name,
-      .ignored_config_keys = config.ignored_config_keys};
-  tasks::TaskProgram made = task == Task::kForward
-                                ? tasks::forward(checkpoint.data(), options, sink)
-                                : tasks::generation(checkpoint.data(), options, sink);
-  const ShapePlan shapes = exporters::plan_shapes(made.program, sample_inputs, config);
-  exporters::apply_shapes(shapes, made.program);
-
-  Artifact artifact;
-  artifact.program = onnx::OnnxProgram::lower(made.program, onnx_options(config));
-  artifact.refers_to_checkpoint = config.weights == WeightsPlacement::kReference;
-  add_components(made, shapes, dtype, config, artifact);
-  artifact.small_files = exporters::small_files_of(
-      checkpoint.data(),
-      exporters::exported_config(checkpoint.data().config, made.architecture, dtype),
-      task == Task::kGeneration);
-  auto impl = std::make_shared<ExportedModel::Impl>();
-  impl->artifact = std::make_shared<const Artifact>(std::move(artifact));
-  return ExportedModel(std::move(impl));
+  const exporters::Built built =
+      exporters::build(task, checkpoint, sample_inputs, config, dtype, sink);
+  const auto program = onnx::OnnxProgram::lower(built.made.program, onnx_options(config));
+  exporters::ProgramFiles files = {
+      .export_format = std::string(OnnxExporter::kExportFormat),
+      .suffix = ".onnx",
+      .files = {},
+      .num_nodes = [&](const std::string& component) { return program.num_nodes(component); },
+      .save = [program](const auto& directory, const Sink& to) { program.save(directory, to); },
+      .refers_to_checkpoint = config.weights == WeightsPlacement::kReference};
+  for (const onnx::PlannedFile& file : program.files())
+    files.files.push_back({file.name, file.size_bytes});
+  return exporters::assemble(checkpoint, built, config, std::move(files));
 }
 
 }  // namespace

@@ -181,8 +181,8 @@ void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink)
   for (const ArtifactFile& file : planned) remove_leftovers(directory / file.name);
   check_space(directory, planned);
   remove_manifest(directory);
-  if (artifact.program) {
-    artifact.program->save(directory, sink);
+  if (artifact.save_programs) {
+    artifact.save_programs(directory, sink);
   } else {
     copy_programs(artifact, directory, sink);
   }

@@ -36,7 +36,8 @@ Range range_of(const std::string& axis, const DynamicDim& dim) {
 /// Puts together what is said about the axes of one program.
 class Planner {
  public:
-  Planner(const ir::Program& program, const NamedTensors& sample_inputs, const OnnxConfig& config)
+  Planner(const ir::Program& program, const NamedTensors& sample_inputs,
+          const ExportOptions& config)
       : sample_inputs_(sample_inputs), config_(config) {
     for (const ir::Component& component : program.components) add_component(component);
   }
@@ -241,7 +242,7 @@ class Planner {
   }
 
   const NamedTensors& sample_inputs_;
-  const OnnxConfig& config_;
+  const ExportOptions& config_;
   std::map<std::string, std::vector<const ir::Input*>> inputs_;  // by name: one a component
   std::map<std::string, Range> ranges_;                          // as the graphs have them
   std::set<std::string> symbols_, growing_, open_;
@@ -253,7 +254,7 @@ class Planner {
 }  // namespace
 
 ShapePlan plan_shapes(const ir::Program& program, const NamedTensors& sample_inputs,
-                      const OnnxConfig& config) {
+                      const ExportOptions& config) {
   return Planner(program, sample_inputs, config).plan();
 }
 

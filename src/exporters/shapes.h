@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
+#include "exporters/export_options.h"
 #include "ir/program.h"
-#include "tranship/exporters.h"
 
 namespace tranship::exporters {
 
@@ -22,7 +22,7 @@ struct ShapePlan {
 /// Errors: invalid_argument for axes whose size nobody said (how to say it is in the message),
 /// sizes that contradict each other or the model, and unknown inputs or axes.
 ShapePlan plan_shapes(const ir::Program& program, const NamedTensors& sample_inputs,
-                      const OnnxConfig& config);
+                      const ExportOptions& config);
 
 /// Gives all graphs the plan's sizes and ranges.
 void apply_shapes(const ShapePlan& plan, ir::Program& program);

@@ -51,6 +51,11 @@ NamedTensors samples(int64_t batch, int64_t length) {
   return {{"input_ids", Tensor(DType::kI64, {batch, length})}};
 }
 
+ShapePlan plan_shapes(const ir::Program& p, const NamedTensors& sample_inputs,
+                      const OnnxConfig& config) {
+  return exporters::plan_shapes(p, sample_inputs, config);
+}
+
 std::string message_of(const ir::Program& p, const NamedTensors& sample_inputs,
                        const OnnxConfig& config, ErrorKind kind = ErrorKind::kInvalidArgument) {
   const Error error = error_of([&] { plan_shapes(p, sample_inputs, config); });

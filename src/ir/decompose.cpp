@@ -64,8 +64,9 @@ Value rope(Value x, Value cos, Value sin) {
   return whole ? y : concat({y, slice(x, -1, 2 * half, head)}, -1);
 }
 
-/// Which keys a query may see: bool, broadcasting to [B, 1, S, T]; absent if all of them.
-Value visible_keys(Graph& g, const Attention& a, const Shape& q, const Shape& k, Value key_mask) {
+}  // namespace
+
+Value visible_keys(Graph& g, const Attention& a, Shape q, Shape k, Value key_mask) {
   Value keep;
   if (a.causal && !(q[2] == Dim(1))) {  // a single query stands last: it sees every key
     const Value query = unsqueeze(iota(g, q[2]) + dim_to_tensor(g, k[2] - q[2]), {1});  // [S, 1]
@@ -77,6 +78,8 @@ Value visible_keys(Graph& g, const Attention& a, const Shape& q, const Shape& k,
   }
   return and_if_present(keep, key_mask ? unsqueeze(key_mask, {1, 2}) : Value());
 }
+
+namespace {
 
 double lowest(DType dtype) {
   if (dtype == DType::kF16) return -65504;

@@ -11,4 +11,8 @@ namespace tranship::ir {
 /// Errors: internal for a primitive.
 Value decompose(Graph& to, const Op& op, std::span<const Value> operands);
 
+/// Which keys the queries of an Attention may see, its bias apart: bool, broadcasting to [B, 1, S,
+/// T]; absent if all of them. q and k: the operands' shapes; key_mask: the op's, or absent.
+Value visible_keys(Graph& to, const Attention& attention, Shape q, Shape k, Value key_mask);
+
 }  // namespace tranship::ir

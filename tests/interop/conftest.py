@@ -52,15 +52,15 @@ def no_grad():
 
 @pytest.fixture(scope="session")
 def export(tmp_path_factory):
-    """export(config, *options): the folder that tranship wrote for a made-up checkpoint of that config."""
+    """export(config, *options, to=format): the folder that tranship wrote for a made-up checkpoint of that config."""
     made = {}
 
-    def make(config, *options):
-        key = json.dumps([config, options], sort_keys=True)
+    def make(config, *options, to="onnx"):
+        key = json.dumps([config, to, options], sort_keys=True)
         if key not in made:
             folder = tmp_path_factory.mktemp("export")
             (folder / "config.json").write_text(json.dumps(config))
-            run_cli("export", folder / "config.json", "--synthetic", "--to", "onnx", "-o", folder / "out", *options)
+            run_cli("export", folder / "config.json", "--synthetic", "--to", to, "-o", folder / "out", *options)
             made[key] = folder / "out"
         return made[key]
 

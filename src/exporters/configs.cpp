@@ -1,4 +1,4 @@
-// OnnxConfig as JSON: Transformers' names first, and ours only where they differ from their
+// Configurations as JSON: Transformers' names first, and ours only where they differ from their
 // defaults, so that what Transformers knows it reads back.
 #include <algorithm>
 #include <array>
@@ -159,12 +159,11 @@ WeightsPlacement read_weights(const std::string& key, const Json& value) {
   fail_type(key, value, "\"copy\" or \"reference\"");
 }
 
-/// Sets a field of Transformers' OnnxConfig; false if it has none of that name. Null is a field's
-/// default.
-bool set_common(const std::string& key, const Json& value, OnnxConfig& config) {
-  if (key == "export_format") {
-    if (value != "onnx") fail_type(key, value, "\"onnx\"");
-  } else if (key == "strict") {
+/// Sets a field that all of Transformers' configurations have; false if it has none of that name.
+/// Null is a field's default.
+template <class Config>
+bool set_common(const std::string& key, const Json& value, Config& config) {
+  if (key == "strict") {
     read_flag(key, value);  // how Python traces: nothing is traced here
   } else if (key == "quantizer") {
     if (!value.is_null())
@@ -175,12 +174,6 @@ bool set_common(const std::string& key, const Json& value, OnnxConfig& config) {
     if (!value.is_null()) config.dynamic_shapes = read_dynamic_shapes(key, value);
   } else if (key == "prefer_deferred_runtime_asserts_over_guards") {
     config.prefer_deferred_runtime_asserts_over_guards = read_flag(key, value);
-  } else if (key == "opset_version") {
-    if (!value.is_null()) config.opset_version = static_cast<int>(read_integer(key, value));
-  } else if (key == "optimize") {
-    config.optimize = read_flag(key, value);
-  } else if (key == "ort_fusions") {
-    if (!value.is_null()) config.ort_fusions = read_name(key, value);
   } else {
     return false;
   }
@@ -188,17 +181,14 @@ bool set_common(const std::string& key, const Json& value, OnnxConfig& config) {
 }
 
 /// The same for fields of ours.
-bool set_own(const std::string& key, const Json& value, OnnxConfig& config) {
+template <class Config>
+bool set_own(const std::string& key, const Json& value, Config& config) {
   if (key == "static_shapes") {
     config.static_shapes = read_sizes(key, value);
   } else if (key == "dims") {
     config.dims = read_dims(key, value);
   } else if (key == "dtype") {
     if (!value.is_null()) config.dtype = read_dtype(key, value);
-  } else if (key == "external_data") {
-    config.external_data = read_flag(key, value);
-  } else if (key == "weights") {
-    config.weights = read_weights(key, value);
   } else if (key == "architecture") {
     config.architecture = read_name(key, value);
   } else if (key == "graph_inputs") {
@@ -211,6 +201,47 @@ bool set_own(const std::string& key, const Json& value, OnnxConfig& config) {
     return false;
   }
   return true;
+}
+
+/// What only ONNX has.
+bool set_format_own(const std::string& key, const Json& value, OnnxConfig& config) {
+  if (key == "opset_version") {
+    if (!value.is_null()) config.opset_version = static_cast<int>(read_integer(key, value));
+  } else if (key == "optimize") {
+    config.optimize = read_flag(key, value);
+  } else if (key == "ort_fusions") {
+    if (!value.is_null()) config.ort_fusions = read_name(key, value);
+  } else if (key == "external_data") {
+    config.external_data = read_flag(key, value);
+  } else if (key == "weights") {
+    config.weights = read_weights(key, value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// What only Dynamo has: nothing.
+bool set_format_own(const std::string&, const Json&, DynamoConfig&) { return false; }
+
+/// Reads a configuration of a format. `name` is the class's, for messages.
+template <class Config>
+Config read_config(std::string_view name, std::string_view format, std::string_view json) {
+  const Json object = parse_json("config", name, json);
+  if (!object.is_object()) fail_type("the configuration", object, "an object");
+  Config config;
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : object.items()) {
+    if (key == "export_format") {
+      if (value != format) fail_type(key, value, fmt::format("\"{}\"", format));
+    } else if (!set_common(key, value, config) && !set_own(key, value, config) &&
+               !set_format_own(key, value, config)) {
+      unknown.push_back(key);
+    }
+  }
+  if (!unknown.empty())
+    fail(ErrorKind::kInvalidArgument, "[config] {} has no {}", name, listed(unknown));
+  return config;
 }
 
 void check_fusions(const OnnxConfig& config) {
@@ -231,7 +262,8 @@ std::string printed(const DynamicDim& dim) {
   return fmt::format("Dim('{}', min={}{})", dim.name, dim.min, max);
 }
 
-Json dynamic_shapes_json(const OnnxConfig& config) {
+template <class Config>
+Json dynamic_shapes_json(const Config& config) {
   if (config.dynamic_shapes.empty()) return nullptr;
   Json shapes = Json::object();
   for (const auto& [input, axes] : config.dynamic_shapes) {
@@ -240,50 +272,52 @@ Json dynamic_shapes_json(const OnnxConfig& config) {
   return shapes;
 }
 
-void add_own(const OnnxConfig& config, Json& json) {
-  const OnnxConfig absent;
+/// What all formats have: Transformers' fields always, ours where they are not the default.
+template <class Config>
+Json config_json(std::string_view format, const Config& config) {
+  Json json = {{"dynamic", config.dynamic},
+               {"dynamic_shapes", dynamic_shapes_json(config)},
+               {"export_format", format},
+               {"prefer_deferred_runtime_asserts_over_guards",
+                config.prefer_deferred_runtime_asserts_over_guards},
+               {"strict", false}};
   for (const auto& [name, size] : config.static_shapes) json["static_shapes"][name] = size;
   for (const auto& [name, dim] : config.dims) {
     json["dims"][name] = {{"name", dim.name.empty() ? name : dim.name}, {"min", dim.min}};
     if (dim.max) json["dims"][name]["max"] = *dim.max;
   }
   if (config.dtype) json["dtype"] = torch_name(*config.dtype);
-  if (!config.external_data) json["external_data"] = false;
-  if (config.weights == WeightsPlacement::kReference) json["weights"] = "reference";
   if (!config.architecture.empty()) json["architecture"] = config.architecture;
   if (config.graph_inputs) json["graph_inputs"] = *config.graph_inputs;
-  if (config.cache_name != absent.cache_name) json["cache_name"] = config.cache_name;
+  if (config.cache_name != Config().cache_name) json["cache_name"] = config.cache_name;
   if (!config.ignored_config_keys.empty()) json["ignored_config_keys"] = config.ignored_config_keys;
+  return json;
 }
 
 }  // namespace
 
 OnnxConfig OnnxConfig::from_json(std::string_view json) {
-  const Json object = parse_json("config", "OnnxConfig", json);
-  if (!object.is_object()) fail_type("the configuration", object, "an object");
-  OnnxConfig config;
-  std::vector<std::string> unknown;
-  for (const auto& [key, value] : object.items()) {
-    if (!set_common(key, value, config) && !set_own(key, value, config)) unknown.push_back(key);
-  }
-  if (!unknown.empty())
-    fail(ErrorKind::kInvalidArgument, "[config] OnnxConfig has no {}", listed(unknown));
+  auto config = read_config<OnnxConfig>("OnnxConfig", OnnxExporter::kExportFormat, json);
   check_fusions(config);
   return config;
 }
 
 std::string OnnxConfig::to_json() const {
-  Json json = {
-      {"dynamic", dynamic},
-      {"dynamic_shapes", dynamic_shapes_json(*this)},
-      {"export_format", OnnxExporter::kExportFormat},
-      {"opset_version", opset_version ? Json(*opset_version) : Json()},
-      {"optimize", optimize},
-      {"ort_fusions", ort_fusions ? Json(*ort_fusions) : Json()},
-      {"prefer_deferred_runtime_asserts_over_guards", prefer_deferred_runtime_asserts_over_guards},
-      {"strict", false}};
-  add_own(*this, json);
+  Json json = config_json(OnnxExporter::kExportFormat, *this);
+  json["opset_version"] = opset_version ? Json(*opset_version) : Json();
+  json["optimize"] = optimize;
+  json["ort_fusions"] = ort_fusions ? Json(*ort_fusions) : Json();
+  if (!external_data) json["external_data"] = false;
+  if (weights == WeightsPlacement::kReference) json["weights"] = "reference";
   return to_python_json(json, true);
+}
+
+DynamoConfig DynamoConfig::from_json(std::string_view json) {
+  return read_config<DynamoConfig>("DynamoConfig", DynamoExporter::kExportFormat, json);
+}
+
+std::string DynamoConfig::to_json() const {
+  return to_python_json(config_json(DynamoExporter::kExportFormat, *this), true);
 }
 
 }  // namespace tranship

@@ -1,0 +1,57 @@
+// The story of an export to PyTorch: a checkpoint's definition gives graphs, the graphs get their
+// shapes, ATen its words. No weight is read here; save_pretrained does that.
+#include "exporters/build.h"
+
+namespace tranship {
+
+using exporters::Task;
+
+namespace {
+
+/// What from_pretrained gives the weights: what the configuration says, else what they have.
+/// Source: transformers/modeling_utils.py, dtype="auto" (5.23).
+DType dtype_of(const CheckpointData& checkpoint) {
+  for (const std::string_view key : {"dtype", "torch_dtype"}) {
+    const std::optional<DType> dtype = find_dtype(checkpoint.config.text(key, ""));
+    if (dtype && is_floating(*dtype)) return *dtype;
+  }
+  for (const auto& [name, source] : checkpoint.tensors) {
+    if (is_floating(source->dtype())) return source->dtype();
+  }
+  return DType::kF32;
+}
+
+ExportedModel export_task(Task task, const Checkpoint& checkpoint,
+                          const NamedTensors& sample_inputs, const DynamoConfig& config,
+                          const Sink& sink) {
+  const DType dtype = config.dtype ? *config.dtype : dtype_of(checkpoint.data());
+  const exporters::Built built =
+      exporters::build(task, checkpoint, sample_inputs, config, dtype, sink);
+  const auto program =
+      pt2::Pt2Program::lower(built.made.program, built.calls, built.shapes.examples);
+  exporters::ProgramFiles files = {
+      .export_format = std::string(DynamoExporter::kExportFormat),
+      .suffix = ".pt2",
+      .files = {},
+      .num_nodes = [&](const std::string& component) { return program.num_nodes(component); },
+      .save = [program](const auto& directory, const Sink& to) { program.save(directory, to); }};
+  for (const pt2::PlannedFile& file : program.files())
+    files.files.push_back({file.name, file.size_bytes});
+  return exporters::assemble(checkpoint, built, config, std::move(files));
+}
+
+}  // namespace
+
+ExportedModel DynamoExporter::export_model(const Checkpoint& checkpoint,
+                                           const NamedTensors& sample_inputs,
+                                           const DynamoConfig& config, const Sink& sink) const {
+  return export_task(Task::kForward, checkpoint, sample_inputs, config, sink);
+}
+
+ExportedModel DynamoExporter::export_for_generation(const Checkpoint& checkpoint,
+                                                    const DynamoConfig& config,
+                                                    const Sink& sink) const {
+  return export_task(Task::kGeneration, checkpoint, {}, config, sink);
+}
+
+}  // namespace tranship

@@ -1,0 +1,14 @@
+// How Transformers calls a component, and what it gets: ModelOutputs and caches, with the graph's
+// inputs and outputs at their leaves.
+#pragma once
+
+#include "formats/pt2/pt2_program.h"
+#include "ir/program.h"
+#include "tasks/task.h"
+
+namespace tranship::exporters {
+
+/// Source: transformers/modeling_outputs.py, cache_utils.py (5.23).
+pt2::Call call_of(const tasks::Signature& signature, const ir::Component& component);
+
+}  // namespace tranship::exporters

@@ -1,0 +1,55 @@
+// A program in PyTorch's words: each component an archive that torch.export.load reads.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/pt2/python_value.h"
+#include "ir/program.h"
+#include "tranship/sink.h"
+
+namespace tranship::pt2 {
+
+/// How Python calls a component, and what it gets. The leaves are the graph's inputs and outputs.
+struct Call {
+  PythonValue kwargs;  // a dict
+  PythonValue result;
+};
+
+/// A file that save() will write.
+struct PlannedFile {
+  std::string name;
+  uint64_t size_bytes = 0;
+};
+
+/// Cheap to copy. Holds the graphs as JSON and the weights as promises; nothing is read before
+/// save(). Each archive has its own copy of the weights it uses: PyTorch knows no other way.
+class Pt2Program {
+ public:
+  /// Runs the passes and lowers every component. The program may go afterwards.
+  /// calls: one a component. examples: a size for each symbol; sample inputs have these sizes.
+  /// Errors: unsupported for an op or dtype that ATen has no word for (all of them at once).
+  static Pt2Program lower(const ir::Program& program, const std::vector<Call>& calls,
+                          const std::map<std::string, int64_t>& examples);
+
+  std::vector<std::string> components() const;
+  /// Errors: invalid_argument for an unknown component.
+  size_t num_nodes(const std::string& component) const;
+  /// model.json of a component. Errors: as above.
+  const std::string& model_json(const std::string& component) const;
+  /// <component>.pt2 each; sizes are exact.
+  std::vector<PlannedFile> files() const;
+
+  /// Writes files() into an existing directory, each beside its name and renamed when all are
+  /// complete. Errors: io; invalid_argument for a weight that overflows the export's dtype.
+  void save(const std::filesystem::path& directory, const Sink& sink = {}) const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace tranship::pt2
