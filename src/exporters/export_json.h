@@ -2,6 +2,7 @@
 // Transformers' format (schema_version 1), with a block of our own that its loader passes over.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,16 @@ struct Manifest {
   std::vector<Component> components;
   /// All files of the components with their sizes, if tranship wrote the artifact; else empty.
   std::vector<ArtifactFile> files;
+  /// The small files that were written with them. They may be edited: only `verify` looks at this.
+  std::vector<ArtifactFile> small_files = {};
 };
+
+/// What stands for a hash before it is known, as long as one.
+inline constexpr std::string_view kNoHashYet = "0000000000000000";
+
+/// Whether export.json is as tranship wrote it; nothing if it has no hash of itself.
+/// Errors: those of read_manifest.
+std::optional<bool> is_as_written(std::string_view where, std::string_view text);
 
 /// The text of the file.
 std::string write_manifest(const Manifest& manifest);
