@@ -52,8 +52,8 @@ std::vector<OutputVerdict> against(const fs::path& directory, const Checkpoint& 
                                    const exporters::Inputs& inputs = {}) {
   const ExportedModel model = ExportedModel::from_pretrained(directory);
   const exporters::Reference reference = exporters::reference_of(model, checkpoint);
-  const auto found = [&](const std::string& component, const NamedTensors& inputs) {
-    return model.run(component, inputs);
+  const auto found = [&](const std::string& component, const NamedTensors& given) {
+    return model.run(component, given);
   };
   return exporters::compare(model, found, reference.runner, reference.longest_sum, inputs);
 }
