@@ -19,7 +19,9 @@ USE_PYTHON = venv=$$($(SETUP) venv); export TRANSHIP_PYTHON=$$venv/bin/python \
 CONFIGURE = cmake --log-level=WARNING --preset $(1) -DTRANSHIP_SDK=$$sdk >/dev/null
 BUILD = $(call CONFIGURE,$(1)); cmake --build build/$(1) -j $(JOBS)
 
-.PHONY: help setup build test interop full demo bench format format-check tidy lint clean
+SECONDS ?= 30
+
+.PHONY: help setup build test interop full fuzz demo bench format format-check tidy lint clean
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' Makefile
@@ -40,7 +42,11 @@ interop: build  ## the tests against Python's loaders, in a virtual environment 
 
 full: build  ## everything, and what is too long for CI
 	@$(USE_SDK); $(USE_CHECKPOINTS); $(call BUILD,dev); \
-	$(USE_PYTHON); ctest --test-dir build/dev -j $(JOBS) --output-on-failure
+	$(USE_PYTHON); ctest --test-dir build/dev -j $(JOBS) --output-on-failure; \
+	export TRANSHIP_SDK=$$sdk; tools/fuzz.sh 360
+
+fuzz:  ## libFuzzer on each reader of files, SECONDS=30 each
+	@$(USE_SDK); export TRANSHIP_SDK=$$sdk; tools/fuzz.sh $(SECONDS)
 
 demo: build  ## exports SmolLM2 and chats with it
 	@$(USE_SDK); $(USE_CHECKPOINTS); tools/demo.sh

@@ -11,6 +11,9 @@ if(TRANSHIP_SANITIZE)
                                                     -fno-omit-frame-pointer)
   target_link_options(tranship_options INTERFACE -fsanitize=address,undefined)
 endif()
+if(TRANSHIP_FUZZ)
+  target_compile_options(tranship_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 find_program(CCACHE ccache)
 if(CCACHE) # paths below the source folder do not count: another clone finds what this one compiled

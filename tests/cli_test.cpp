@@ -1,6 +1,7 @@
 // The program `tranship` itself, run as a person runs it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -189,6 +190,42 @@ TEST_F(CommandLine, a_config_gives_its_graphs_as_text_that_can_be_read_back) {
   EXPECT_THAT(output_of({"inspect", config(), "--graph", "--task", "forward"}),
               StartsWith("graph model\n"));
   EXPECT_EQ(run({"inspect", config(), "--graph", "--component", "encoder"}).code, 2);
+}
+
+TEST_F(CommandLine, a_graph_is_drawn_as_svg_and_as_dot) {
+  const std::string model = config();
+  EXPECT_EQ(output_of({"inspect", model, "--component", "decode", "--graph", path("g.svg")}), "");
+  EXPECT_THAT(read_text(path("g.svg")),
+              AllOf(StartsWith("<svg "), HasSubstr("model.layers.0 ... 1"), HasSubstr("&#215; 2"),
+                    HasSubstr("keys cache"), HasSubstr("q_proj"), HasSubstr("rotary table")));
+  EXPECT_EQ(output_of({"inspect", model, "--task", "forward", "--graph=" + path("g.dot")}), "");
+  EXPECT_THAT(read_text(path("g.dot")),
+              AllOf(StartsWith("digraph \"model\" {"), HasSubstr("model.layers.0 ... 1 (x2)")));
+  EXPECT_THAT(output_of({"inspect", "--graph", model}), StartsWith("graph prefill\n"));
+}
+
+TEST_F(CommandLine, a_graph_that_cannot_be_drawn_is_a_usage_error_and_no_file) {
+  const std::string model = config(), file = path("g.svg");
+  EXPECT_THAT(run({"inspect", model, "--graph", file}).error,
+              AllOf(HasSubstr("--component"), HasSubstr("decode")));
+  EXPECT_EQ(run({"inspect", model, "--graph", file, "--component", "encoder"}).code, 2);
+  EXPECT_THAT(run({"inspect", model, "--graph", path("g.png")}).error, HasSubstr(".svg or .dot"));
+  EXPECT_EQ(run({"inspect", "--graph", file}).code, 2);
+  EXPECT_FALSE(fs::exists(file));
+}
+
+TEST_F(CommandLine, a_model_of_405_billion_parameters_is_drawn_in_less_than_a_second) {
+  const std::string model = config(kLlama405B), file = path("g.svg");
+  const auto used_seconds = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_CHILDREN, &usage);
+    return double(usage.ru_utime.tv_sec) + double(usage.ru_utime.tv_usec) / 1e6;
+  };
+  const double before = used_seconds();
+  output_of({"inspect", model, "--component", "decode", "--graph", file});
+  EXPECT_LT(used_seconds() - before, 1.0);
+  EXPECT_THAT(read_text(file), AllOf(HasSubstr("model.layers.0 ... 125"), HasSubstr("&#215; 126"),
+                                     HasSubstr("405,853,388,800 parameters, 126 layers")));
 }
 
 TEST_F(CommandLine, a_model_of_405_billion_parameters_needs_no_weights_to_be_looked_at) {

@@ -1,6 +1,7 @@
 // The graphs themselves: small ones as text in tests/golden/graphs, so that a change shows as a
 // diff; large ones by the time it takes to build them, without weights. To renew the files:
 // TRANSHIP_UPDATE=1 build/dev/tests/graphs_test
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -62,6 +63,25 @@ double seconds_to_build(const char* config_json) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(built.program.components.size(), 2u);
   return elapsed.count();
+}
+
+TEST(HostileConfigs, SizesThatNoModelHasAreRefusedBeforeAGraphGrows) {
+  for (const char* model : {"llama", "bert"}) {
+    for (const char* key : {"num_hidden_layers", "vocab_size", "hidden_size", "intermediate_size",
+                            "num_attention_heads"}) {
+      for (const char* value : {"0", "-1", "4294967296", "9223372036854775807"}) {
+        const Checkpoint checkpoint = Checkpoint::synthetic(
+            fmt::format(R"({{"model_type": "{}", "{}": {}}})", model, key, value));
+        try {
+          tasks::forward(checkpoint.data(), {});
+          ADD_FAILURE() << model << " takes " << key << " " << value;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument) << error.what();
+          EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
+        }
+      }
+    }
+  }
 }
 
 // Sanitizers cost some ten times; the issue's limits (50 ms, 1 s) are for the release build, where

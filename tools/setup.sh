@@ -5,12 +5,14 @@
 #   setup.sh [sdk]   Debian packages, Rust, ONNX Runtime, onnx-ml.proto, and the two real checkpoints
 #   setup.sh venv    a virtual environment with Transformers, for `make interop` and reference.py
 #   setup.sh style   a virtual environment with clang-format, clang-tidy and lizard
+#   setup.sh fuzz    a clang with libFuzzer, for `make fuzz`
 #
-# Prints the folder it made on stdout, and what it does on stderr.
+# Prints the folder it made on stdout (fuzz: the compiler's name), and what it does on stderr.
 #   TRANSHIP_CACHE        where downloads go; ~/.cache/tranship by default
 #   TRANSHIP_SDK          a folder of yours in place of the downloaded one: onnx/onnx-ml.proto, and if there are any
 #                         onnxruntime/lib/libonnxruntime.so.1, models/smollm2/*.gguf, models/minilm/
 #   TRANSHIP_ORT_LIBRARY  an ONNX Runtime of yours: none is downloaded
+#   CLANGXX               a clang++ of yours, 15 or newer
 set -euo pipefail
 
 tools=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -232,9 +234,30 @@ setup_style() {
   echo "$cache/style-$key"
 }
 
+# A clang that is new enough for C++20's ranges and links libFuzzer. Prints its name.
+find_fuzzing_clang() {
+  local clang
+  for clang in ${CLANGXX:-clang++ clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 clang++-15}; do
+    have "$clang" && [ "$("$clang" -dumpversion | cut -d. -f1)" -ge 15 ] || continue
+    echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+      "$clang" -x c++ - -fsanitize=fuzzer,address,undefined -o /dev/null 2>/dev/null || continue
+    echo "$clang"
+    return
+  done
+  return 1
+}
+
+setup_fuzz() {
+  need g++ g++
+  find_fuzzing_clang && return
+  install clang-16 libclang-rt-16-dev
+  find_fuzzing_clang || die "a clang++ of version 15 or newer with libFuzzer is needed (CLANGXX may name it)"
+}
+
 case ${1:-sdk} in
   sdk) setup_sdk ;;
   venv) setup_venv ;;
   style) setup_style ;;
-  *) die "what is '$1'? One of: sdk, venv, style" ;;
+  fuzz) setup_fuzz ;;
+  *) die "what is '$1'? One of: sdk, venv, style, fuzz" ;;
 esac

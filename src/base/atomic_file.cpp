@@ -14,6 +14,9 @@
 namespace tranship {
 namespace {
 
+/// What stands between a file's name and its writer's number while it is written.
+constexpr std::string_view kMark = ".tranship-";
+
 [[noreturn]] void fail_with_errno(const std::filesystem::path& path, std::string_view what) {
   const int reason = errno;
   fail(ErrorKind::kIo, "[write] '{}': {}: {}", path.string(), what, std::strerror(reason));
@@ -32,7 +35,7 @@ void write_all(int descriptor, Bytes bytes, uint64_t offset, const std::filesyst
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
-  temporary_ += ".tranship-" + std::to_string(::getpid());
+  temporary_ += std::string(kMark) + std::to_string(::getpid());
   descriptor_ =
       ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) fail_with_errno(path_, "cannot create");
@@ -98,6 +101,15 @@ void AtomicFile::commit() {
     ::unlink(temporary_.c_str());
     errno = reason;
     fail_with_errno(path_, "cannot finish the file");
+  }
+}
+
+void remove_leftovers(const std::filesystem::path& path) {
+  const std::string start = path.filename().string() + std::string(kMark);
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(path.parent_path(), ignored)) {
+    if (entry.path().filename().string().starts_with(start))
+      std::filesystem::remove(entry.path(), ignored);
   }
 }
 

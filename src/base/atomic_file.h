@@ -40,6 +40,10 @@ class AtomicFile {
   uint64_t position_ = 0;
 };
 
+/// Removes temporary files that killed writers of `path` left. The caller holds the directory's
+/// lock.
+void remove_leftovers(const std::filesystem::path& path);
+
 /// The whole of a small text file. Errors: io; invalid_argument if it is larger than `limit_bytes`.
 std::string read_text(const std::filesystem::path& path, uint64_t limit_bytes = 64u << 20);
 /// Writes a small file, whole or not at all.

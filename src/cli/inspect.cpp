@@ -3,11 +3,14 @@
 
 #include <CLI/App.hpp>
 #include <memory>
+#include <utility>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/usage.h"
+#include "ir/draw.h"
 #include "ir/text.h"
 
 namespace tranship::cli {
@@ -17,12 +20,46 @@ struct Options {
   std::string path;
   bool json = false;
   bool graph = false;
+  std::string graph_file;  // empty: the graphs are printed as text
   std::string component;
   ModelChoice choice;
 };
 
 bool is_model(PathKind kind) {
   return kind == PathKind::kCheckpoint || kind == PathKind::kGguf || kind == PathKind::kConfig;
+}
+
+bool is_drawing(std::string_view file) { return file.ends_with(".svg") || file.ends_with(".dot"); }
+
+/// `--graph PATH` is an option without a value before the argument.
+Options settled(Options options) {
+  if (options.path.empty() && !options.graph_file.empty() && !is_drawing(options.graph_file))
+    std::swap(options.path, options.graph_file);
+  if (options.path.empty()) throw UsageError("PATH is missing: a directory or a file to look at");
+  if (!options.graph_file.empty() && !is_drawing(options.graph_file)) {
+    throw UsageError(fmt::format("--graph: expected a FILE that ends in .svg or .dot, found '{}'",
+                                 options.graph_file));
+  }
+  return options;
+}
+
+void draw_graph(const Options& options, PathKind kind, Console& console) {
+  const OpenedModel model = open_model(kind, options.path, console.sink());
+  const tasks::TaskProgram made = build_model(model, options.choice, console.sink());
+  std::vector<std::string> names;
+  const ir::Component* chosen = nullptr;
+  for (const ir::Component& component : made.program.components) {
+    names.push_back(component.name);
+    if (component.name == options.component) chosen = &component;
+  }
+  if (options.component.empty() && names.size() == 1) chosen = &made.program.components.front();
+  if (chosen == nullptr) {
+    throw UsageError(fmt::format("--graph FILE draws one graph: choose it with --component, of {}",
+                                 listed(names)));
+  }
+  const ir::Folded folded = ir::fold(*chosen);
+  write_text(options.graph_file,
+             options.graph_file.ends_with(".svg") ? draw_svg(folded) : draw_dot(folded));
 }
 
 void print_graphs(const Options& options, PathKind kind, Console& console) {
@@ -71,7 +108,8 @@ Json make_report(const Options& options, PathKind kind, const Sink& sink) {
   fail(ErrorKind::kInternal, "[inspect] a kind of path that nobody knows");
 }
 
-void run(const Options& options, Console& console) {
+void run(const Options& given, Console& console) {
+  const Options options = settled(given);
   const PathKind kind = kind_of(options.path);
   const bool chooses_model =
       options.graph || !options.choice.architecture.empty() || !options.choice.task.empty();
@@ -84,6 +122,10 @@ void run(const Options& options, Console& console) {
   if (!options.component.empty() && !options.graph && kind != PathKind::kArtifact) {
     throw UsageError(
         "--component chooses one of an artifact, or with --graph one of a model's graphs");
+  }
+  if (!options.graph_file.empty()) {
+    draw_graph(options, kind, console);
+    return;
   }
   if (options.graph) {
     print_graphs(options, kind, console);
@@ -103,12 +145,16 @@ constexpr Description kDescription = {
         "artifact that `tranship "
         "export` or Transformers wrote, an .onnx file, a .safetensors file. No weight is read, so "
         "that the size of a "
-        "model does not matter.",
+        "model does not matter.\n\n"
+        "--graph shows the graphs that an export of a checkpoint, a .gguf or a config.json would "
+        "have: as text, or with FILE.svg or FILE.dot drawn, by modules, with equal layers once. "
+        "Artifacts and .onnx files cannot be drawn.",
     .examples =
         "  tranship inspect SmolLM2-135M-Instruct.Q4_1.gguf\n"
         "  tranship inspect smollm2-onnx --component decode\n"
         "  tranship inspect model.safetensors --json\n"
-        "  tranship inspect config.json --graph --task forward"};
+        "  tranship inspect config.json --graph --task forward\n"
+        "  tranship inspect SmolLM2-135M-Instruct.Q4_1.gguf --component decode --graph decode.svg"};
 
 }  // namespace
 
@@ -135,11 +181,14 @@ PathKind kind_of(const std::filesystem::path& path) {
 Command add_inspect(CLI::App& root, Console& console) {
   const auto options = std::make_shared<Options>();
   CLI::App* app = add_subcommand(root, console, kDescription);
-  app->add_option("PATH", options->path, "What to look at: a directory or a file.")->required();
+  app->add_option("PATH", options->path, "What to look at: a directory or a file.");
   app->add_flag("--json", options->json,
                 "Prints one JSON object, with every tensor, for programs.");
-  app->add_flag("--graph", options->graph,
-                "Prints the graphs that an export of this checkpoint or config.json would have.");
+  CLI::Option* graph =
+      app->add_option("--graph", options->graph_file,
+                      "Prints the graphs that an export of this checkpoint or config.json would "
+                      "have; with a FILE that ends in .svg or .dot, draws one of them there.");
+  graph->expected(0, 1)->type_name("[FILE]");
   app->add_option("--component", options->component, "Only this one: model, or prefill or decode.")
       ->type_name("NAME");
   app->add_option("--architecture", options->choice.architecture,
@@ -147,7 +196,10 @@ Command add_inspect(CLI::App& root, Console& console) {
       ->type_name("NAME");
   add_choice(*app, "--task", options->choice.task, {"forward", "generation"},
              "Whose graphs to build. By default generation if the class generates, else forward.");
-  return {app, [options, &console] { run(*options, console); }};
+  return {app, [options, graph, &console] {
+            options->graph = graph->count() > 0;
+            run(*options, console);
+          }};
 }
 
 }  // namespace tranship::cli

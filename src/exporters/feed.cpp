@@ -1,10 +1,12 @@
 #include "exporters/feed.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
+#include "ir/dim.h"
 
 namespace tranship::exporters {
 namespace {
@@ -73,7 +75,58 @@ std::optional<Tensor> default_of(const Port& input, const CallSizes& sizes) {
        component, listed(missing), listed(taken), names.empty() ? "none" : listed(names));
 }
 
+using Symbols = std::map<std::string, int64_t>;
+
+/// The declared size of an axis, if it is an expression that we know ("batch", "past + 1").
+std::optional<ir::Dim> declared(const std::string& text) {
+  try {
+    return ir::Dim::parse(text);
+  } catch (const Error&) {
+    return std::nullopt;  // a name of somebody else's
+  }
+}
+
+std::string shown(const Port& input, const Symbols& symbols) {
+  std::string text;
+  for (const std::string& axis : input.shape) {
+    const auto known = symbols.find(axis);
+    text += (text.empty() ? "" : ", ") + axis;
+    if (known != symbols.end()) text += " = " + std::to_string(known->second);
+  }
+  return "[" + text + "]";
+}
+
+void check_axes(const Port& input, const Tensor& tensor, const Symbols& symbols) {
+  if (tensor.shape().size() != input.shape.size()) return;  // the runtime's own message is good
+  for (size_t axis = 0; axis < input.shape.size(); ++axis) {
+    const std::optional<ir::Dim> dim = declared(input.shape[axis]);
+    if (!dim) continue;
+    for (const std::string& symbol : dim->symbols()) {
+      if (!symbols.contains(symbol)) return;
+    }
+    if (dim->evaluate(symbols) == tensor.shape()[axis]) continue;
+    fail(ErrorKind::kInvalidArgument, "[run] '{}' is {}, expected {}", input.name,
+         ir::Shape::of(tensor.shape()).text(), shown(input, symbols));
+  }
+}
+
 }  // namespace
+
+void check_sizes_agree(const std::vector<Port>& inputs, const NamedTensors& given) {
+  Symbols symbols;  // each from the first input that has it as an axis
+  for (const Port& input : inputs) {
+    const auto it = given.find(input.name);
+    if (it == given.end() || it->second.shape().size() != input.shape.size()) continue;
+    for (size_t axis = 0; axis < input.shape.size(); ++axis) {
+      const std::optional<ir::Dim> dim = declared(input.shape[axis]);
+      if (dim && dim->as_symbol()) symbols.try_emplace(*dim->as_symbol(), it->second.shape()[axis]);
+    }
+  }
+  for (const Port& input : inputs) {
+    const auto it = given.find(input.name);
+    if (it != given.end()) check_axes(input, it->second, symbols);
+  }
+}
 
 bool is_complete(const std::vector<Port>& inputs, const NamedTensors& given) {
   return inputs.size() == given.size() &&

@@ -23,4 +23,9 @@ bool is_complete(const std::vector<Port>& inputs, const NamedTensors& given);
 /// there under both names.
 Feed feed(std::string_view component, const std::vector<Port>& inputs, const NamedTensors& given);
 
+/// Axes of one name have one size in all inputs, and sums of them theirs: runtimes would broadcast
+/// instead, and give numbers for inputs that make no sense. Errors: invalid_argument with what was
+/// given and expected.
+void check_sizes_agree(const std::vector<Port>& inputs, const NamedTensors& given);
+
 }  // namespace tranship::exporters

@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "base/atomic_file.h"
+#include "base/directory_lock.h"
 #include "base/error.h"
 #include "base/file_hash.h"
 #include "base/mapped_file.h"
@@ -28,6 +29,20 @@ void make_directory(const fs::path& directory) {
     fail(ErrorKind::kIo, "[save] '{}' cannot be made a directory: {}", directory.string(),
          error ? error.message() : "something else is there");
   }
+}
+
+/// Says that a disk is too small before a byte is written.
+void check_space(const fs::path& directory, const std::vector<ArtifactFile>& files) {
+  uint64_t needed = 0;
+  for (const ArtifactFile& file : files) needed += file.size_bytes;
+  std::error_code error;
+  const fs::space_info space = fs::space(directory, error);
+  if (error || space.available >= needed) return;
+  fail(ErrorKind::kIo,
+       "[save] '{}': the export has {} bytes, and the disk has {} left: make room, or choose "
+       "another "
+       "directory",
+       directory.string(), needed, space.available);
 }
 
 void remove_manifest(const fs::path& directory) {
@@ -173,6 +188,10 @@ void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink)
   std::error_code ignored;
   if (!artifact.directory.empty() && fs::equivalent(artifact.directory, directory, ignored))
     return;  // it is there
+  const DirectoryLock lock(directory);
+  const std::vector<ArtifactFile> planned = files();
+  for (const ArtifactFile& file : planned) remove_leftovers(directory / file.name);
+  check_space(directory, planned);
   remove_manifest(directory);
   Manifest manifest = artifact.manifest;
   std::vector<onnx::PlannedFile> programs;

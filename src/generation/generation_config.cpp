@@ -147,6 +147,8 @@ void check_config(const GenerationConfig& config) {
   };
   expect(config.max_new_tokens.value_or(1) > 0, "max_new_tokens must be at least 1",
          config.max_new_tokens.value_or(1));
+  expect(config.max_length.value_or(0) >= 0, "max_length must not be negative",
+         config.max_length.value_or(0));
   expect(config.min_new_tokens.value_or(0) >= 0, "min_new_tokens must not be negative",
          config.min_new_tokens.value_or(0));
   expect(config.min_length.value_or(0) >= 0, "min_length must not be negative",
@@ -181,7 +183,8 @@ Limits limits_of(const GenerationConfig& config, int64_t prompt_length,
   } else {
     limits.max_new_tokens = kDefaultNewTokens;
     if (max_positions)
-      limits.max_new_tokens = std::min(limits.max_new_tokens, *max_positions - prompt_length);
+      limits.max_new_tokens =
+          std::min(limits.max_new_tokens, std::max<int64_t>(*max_positions, 0) - prompt_length);
   }
   if (limits.max_new_tokens <= 0) {
     fail(ErrorKind::kInvalidArgument,

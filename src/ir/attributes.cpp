@@ -1,5 +1,6 @@
 #include "ir/attributes.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -181,6 +182,24 @@ void parse_attribute(std::string_view text, std::optional<int64_t>& value) {
   value = number;
 }
 
+namespace {
+
+/// An element that its dtype holds. Source of the limit for unsigned 64 bits: element_text().
+double parse_element(std::string_view text, DType dtype) {
+  double number = 0;
+  parse_attribute(text, number);
+  if (is_floating(dtype) || dtype == DType::kBool) return number;
+  const bool is_unsigned =
+      dtype == DType::kU8 || dtype == DType::kU16 || dtype == DType::kU32 || dtype == DType::kU64;
+  const int bits = 8 * static_cast<int>(size_bytes(dtype));
+  const double end = std::ldexp(1.0, is_unsigned ? std::min(bits, 63) : bits - 1);
+  if (!(number >= (is_unsigned ? 0 : -end) && number < end && number == std::trunc(number)))
+    fail_word(text, fmt::format("an element of {}", name(dtype)));
+  return number;
+}
+
+}  // namespace
+
 void parse_attribute(std::string_view text, Tensor& value) {
   text = trimmed(text);
   const size_t open = text.find('[');
@@ -206,9 +225,7 @@ void parse_attribute(std::string_view text, Tensor& value) {
     if (dtype == DType::kI64) {
       parse_attribute(items[i], tensor.i64()[i]);
     } else {
-      double number = 0;
-      parse_attribute(items[i], number);
-      tensor.set(static_cast<int64_t>(i), number);
+      tensor.set(static_cast<int64_t>(i), parse_element(items[i], dtype));
     }
   }
   value = std::move(tensor);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include "base/error.h"
 
@@ -18,6 +19,29 @@ namespace {
 
 using Factor = Dim::Factor;
 using Term = Dim::Term;
+
+// What no size of a model comes near: they keep a hostile expression from taking all memory.
+constexpr size_t kMaxTerms = 1000;
+constexpr size_t kMaxTextBytes = 10'000;
+
+[[noreturn]] void fail_too_large() {
+  fail(ErrorKind::kInvalidArgument,
+       "[dim] a size does not fit: expected numbers of at most 63 bits, and expressions of at most "
+       "{} terms and {} characters",
+       kMaxTerms, kMaxTextBytes);
+}
+
+int64_t checked_sum(int64_t a, int64_t b) {
+  int64_t sum;
+  if (__builtin_add_overflow(a, b, &sum)) fail_too_large();
+  return sum;
+}
+
+int64_t checked_product(int64_t a, int64_t b) {
+  int64_t product;
+  if (__builtin_mul_overflow(a, b, &product)) fail_too_large();
+  return product;
+}
 
 std::string key_of(const std::vector<Factor>& factors) {
   std::string key;
@@ -46,6 +70,7 @@ std::string text_of(const std::vector<Term>& terms) {
 
 int64_t floor_div_int(int64_t a, int64_t b) {
   if (b == 0) fail(ErrorKind::kInvalidArgument, "[dim] a size is divided by zero");
+  if (b == -1) return checked_product(a, b);
   const int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
@@ -55,7 +80,7 @@ int64_t apply(Factor::Kind kind, int64_t a, int64_t b) {
     case Factor::Kind::kFloorDiv:
       return floor_div_int(a, b);
     case Factor::Kind::kMod:
-      return a - b * floor_div_int(a, b);
+      return b == -1 ? 0 : a - b * floor_div_int(a, b);
     case Factor::Kind::kMin:
       return std::min(a, b);
     case Factor::Kind::kMax:
@@ -91,8 +116,10 @@ Dim Dim::of(std::vector<Term> terms) {
     std::sort(t.factors.begin(), t.factors.end(),
               [](const Factor& a, const Factor& b) { return a.text < b.text; });
     auto [it, added] = by_key.try_emplace(key_of(t.factors), t);
-    if (!added) it->second.coefficient += t.coefficient;
+    if (!added) it->second.coefficient = checked_sum(it->second.coefficient, t.coefficient);
+    if (it->second.coefficient == std::numeric_limits<int64_t>::min()) fail_too_large();
   }
+  if (by_key.size() > kMaxTerms) fail_too_large();
   auto polynomial = std::make_shared<Polynomial>();
   int64_t constant = 0;
   for (auto& [key, term] : by_key) {
@@ -102,6 +129,7 @@ Dim Dim::of(std::vector<Term> terms) {
   if (polynomial->terms.empty()) return Dim(constant);
   if (constant != 0) polynomial->terms.push_back({constant, {}});
   polynomial->text = text_of(polynomial->terms);
+  if (polynomial->text.size() > kMaxTextBytes) fail_too_large();
   Dim d;
   d.polynomial_ = std::move(polynomial);
   return d;
@@ -214,7 +242,7 @@ bool operator==(const Dim& a, const Dim& b) {
 }
 
 Dim operator+(const Dim& a, const Dim& b) {
-  if (a.is_static() && b.is_static()) return Dim(a.constant_ + b.constant_);
+  if (a.is_static() && b.is_static()) return Dim(checked_sum(a.constant_, b.constant_));
   std::vector<Dim::Term> terms = a.terms();
   for (Dim::Term& t : b.terms()) terms.push_back(std::move(t));
   return Dim::of(std::move(terms));
@@ -223,11 +251,13 @@ Dim operator+(const Dim& a, const Dim& b) {
 Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
 
 Dim operator*(const Dim& a, const Dim& b) {
-  if (a.is_static() && b.is_static()) return Dim(a.constant_ * b.constant_);
+  if (a.is_static() && b.is_static()) return Dim(checked_product(a.constant_, b.constant_));
+  const std::vector<Dim::Term> left = a.terms(), right = b.terms();
+  if (left.size() * right.size() > kMaxTerms) fail_too_large();
   std::vector<Dim::Term> terms;
-  for (const Dim::Term& s : a.terms()) {
-    for (const Dim::Term& t : b.terms()) {
-      Dim::Term product{s.coefficient * t.coefficient, s.factors};
+  for (const Dim::Term& s : left) {
+    for (const Dim::Term& t : right) {
+      Dim::Term product{checked_product(s.coefficient, t.coefficient), s.factors};
       product.factors.insert(product.factors.end(), t.factors.begin(), t.factors.end());
       terms.push_back(std::move(product));
     }

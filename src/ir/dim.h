@@ -16,8 +16,8 @@ namespace tranship::ir {
 
 struct Polynomial;
 
-/// An immutable value. Sums and products are kept as a polynomial over symbols and functions;
-/// floor_div, mod, min and max of what is not constant are functions.
+/// Immutable: a polynomial over symbols and functions (floor_div, mod, min, max of what is not
+/// constant). Errors of arithmetic: invalid_argument for numbers over 63 bits or long expressions.
 class Dim {
  public:
   Dim(int64_t value = 0) : constant_(value) {}  // implicit: sizes are written as numbers

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tranship/error.h"
 
 namespace tranship::ir {
@@ -65,6 +67,21 @@ TEST(Dim, RefusesTextThatIsNoSize) {
     EXPECT_THROW(Dim::parse(text), Error) << text;
   }
   EXPECT_THROW(Dim::parse(std::string(200, '(') + "a" + std::string(200, ')')), Error);
+}
+
+TEST(Dim, RefusesWhatDoesNotFit) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  EXPECT_THROW(Dim(kMax) + 1, Error);
+  EXPECT_THROW(Dim(kMax) * 2, Error);
+  EXPECT_THROW(kBatch * kMax + kBatch, Error);
+  EXPECT_THROW(kBatch * kMax * 3, Error);
+  EXPECT_THROW(kBatch + kMin, Error);
+  EXPECT_THROW(floor_div(Dim(kMin), -1), Error);
+  EXPECT_EQ(mod(Dim(kMin), -1), Dim(0));
+  Dim many = kBatch;
+  const auto square = [&] { many = many * many + kPast * kSequence + kSequence; };
+  EXPECT_THROW(for (int i = 0; i < 64; ++i) square(), Error);
 }
 
 }  // namespace

@@ -36,7 +36,15 @@ BertConfig read(const Config& config) {
                         .hidden_act = config.text("hidden_act", "gelu"),
                         .layer_norm_eps = config.number("layer_norm_eps", 1e-12),
                         .tie_word_embeddings = config.boolean("tie_word_embeddings", true)};
-  if (c.num_attention_heads < 1 || c.hidden_size % c.num_attention_heads != 0) {
+  check_size(config, "vocab_size", c.vocab_size);
+  check_size(config, "hidden_size", c.hidden_size);
+  check_size(config, "num_hidden_layers", c.num_hidden_layers);
+  check_size(config, "num_attention_heads", c.num_attention_heads);
+  check_size(config, "intermediate_size", c.intermediate_size);
+  check_size(config, "max_position_embeddings", c.max_position_embeddings);
+  check_size(config, "type_vocab_size", c.type_vocab_size);
+  if (c.num_labels != 0) check_size(config, "num_labels", c.num_labels);  // 0: without a head
+  if (c.hidden_size % c.num_attention_heads != 0) {
     fail(ErrorKind::kInvalidArgument,
          "[config] {}: hidden_size {} is not a multiple of num_attention_heads {}", config.where(),
          c.hidden_size, c.num_attention_heads);
@@ -47,6 +55,8 @@ BertConfig read(const Config& config) {
 Tensor embeddings(Scope m, const ModelInputs& in, const BertConfig& c) {
   ir::Graph& g = m.graph();
   const Dim length = in.input_ids.shape()[1];
+  if (const auto symbol = length.as_symbol())  // the table of positions is as long as it is
+    g.set_range(*symbol, {.min = 1, .max = c.max_position_embeddings});
   const Tensor positions =
       in.position_ids ? in.position_ids : ir::unsqueeze(ir::iota(g, length), {0});  // [B or 1, S]
   const Tensor types =

@@ -1,6 +1,7 @@
 #include "nn/decoder.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 
@@ -18,7 +19,7 @@ constexpr std::string_view kIrrelevantKeys = R"(
     attention_probs_dropout_prob hidden_dropout hidden_dropout_prob classifier_dropout
     gradient_checkpointing id2label label2id num_labels problem_type task_specific_params
     finetuning_task tokenizer_class prefix torchscript use_bfloat16 return_dict
-    output_attentions output_hidden_states language license unsloth_version unsloth_fixed
+     language license unsloth_version unsloth_fixed
     transformers.js_config chunk_size_feed_forward tf_legacy_loss is_llama_config max_length
     min_length max_new_tokens do_sample temperature top_k top_p repetition_penalty num_beams
     bad_words_ids suppress_tokens begin_suppress_tokens forced_bos_token_id forced_eos_token_id
@@ -37,6 +38,8 @@ void ignore_common_keys(const Config& config) {
     config.ignore({rest.substr(0, rest.find_first_of(kSpace))});
     rest.remove_prefix(rest.find_first_of(kSpace));
   }
+  config.require("output_attentions", false);
+  config.require("output_hidden_states", false);
   config.require("is_encoder_decoder", false);
   config.require("is_decoder", false);
   config.require("add_cross_attention", false);
@@ -49,6 +52,15 @@ void ignore_common_keys(const Config& config) {
   }
 }
 
+void check_size(const Config& config, std::string_view key, int64_t value) {
+  int64_t most = std::numeric_limits<int32_t>::max();
+  if (key == "num_hidden_layers") most = 10'000;
+  if (key == "head_dim") most = 65'536;
+  if (value >= 1 && value <= most) return;
+  fail(ErrorKind::kInvalidArgument, "[config] {}: {} is {}, expected a number from 1 to {}",
+       config.where(), key, value, most);
+}
+
 int64_t read_num_labels(const Config& config) {
   if (const auto count = config.find_integer("num_labels")) return *count;
   const auto labels = config.find_object("id2label");
@@ -58,18 +70,14 @@ int64_t read_num_labels(const Config& config) {
 namespace {
 
 void check_sizes(const Config& config, const DecoderConfig& c) {
-  const auto positive = [&](std::string_view key, int64_t value) {
-    if (value < 1)
-      fail(ErrorKind::kInvalidArgument, "[config] {}: {} is {}, expected a positive number",
-           config.where(), key, value);
-  };
-  positive("vocab_size", c.vocab_size);
-  positive("hidden_size", c.hidden_size);
-  positive("intermediate_size", c.intermediate_size);
-  positive("num_hidden_layers", c.num_hidden_layers);
-  positive("num_attention_heads", c.num_attention_heads);
-  positive("num_key_value_heads", c.num_key_value_heads);
-  positive("head_dim", c.head_dim);
+  check_size(config, "vocab_size", c.vocab_size);
+  check_size(config, "hidden_size", c.hidden_size);
+  check_size(config, "intermediate_size", c.intermediate_size);
+  check_size(config, "num_hidden_layers", c.num_hidden_layers);
+  check_size(config, "num_attention_heads", c.num_attention_heads);
+  check_size(config, "num_key_value_heads", c.num_key_value_heads);
+  check_size(config, "head_dim", c.head_dim);
+  if (c.num_labels != 0) check_size(config, "num_labels", c.num_labels);  // 0: without a head
   if (c.num_attention_heads % c.num_key_value_heads != 0) {
     fail(ErrorKind::kInvalidArgument,
          "[config] {}: num_attention_heads {} is not a multiple of num_key_value_heads {}",
@@ -133,7 +141,17 @@ DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& def
                          ? 0
                          : config.integer("sliding_window", defaults.sliding_window);
   if (!sliding.enabled) c.sliding_window = 0;
+  if (sliding.enabled && config.has("sliding_window") && c.sliding_window < 1) {
+    fail(ErrorKind::kInvalidArgument,
+         "[config] {}: sliding_window is {}, expected a positive number, or null for none",
+         config.where(), c.sliding_window);
+  }
   c.pad_token_id = config.find_integer("pad_token_id");
+  constexpr int64_t kMaxId = std::numeric_limits<int32_t>::max();
+  if (c.pad_token_id && (*c.pad_token_id < -kMaxId || *c.pad_token_id > kMaxId)) {
+    fail(ErrorKind::kInvalidArgument, "[config] {}: pad_token_id is {}, expected at most {}",
+         config.where(), *c.pad_token_id, kMaxId);
+  }
   c.num_labels = read_num_labels(config);
   check_sizes(config, c);
   read_layer_types(config, sliding.first, c);

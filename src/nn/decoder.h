@@ -43,6 +43,10 @@ DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& def
                                   SlidingLayers sliding = {});
 /// Keys of every configuration that say nothing about the maths.
 void ignore_common_keys(const Config& config);
+/// What a graph is made of must have a size that one can make a graph of.
+/// Errors: invalid_argument unless `value`, which the key has, is positive and at most 2^31 - 1, or
+/// 10 000 for layers and 65 536 for head_dim.
+void check_size(const Config& config, std::string_view key, int64_t value);
 /// num_labels, or the length of id2label, or 2.
 int64_t read_num_labels(const Config& config);
 

@@ -15,13 +15,21 @@ using Frequencies = std::vector<double>;
 std::optional<Config> find_parameters(const Config& config, std::string_view layer_type) {
   for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
     const std::optional<Config> object = config.find_object(key);
-    if (!object) continue;
+    if (!object || object->keys().empty()) continue;
+    config.ignore(
+        {"rope_parameters"});  // beside a rope_scaling it does not count, as in Transformers
     for (const std::string_view type : {"full_attention", "sliding_attention"})
       object->find_object(type);
     if (std::optional<Config> nested = object->find_object(layer_type)) return nested;
     return object;
   }
   return std::nullopt;
+}
+
+void need_positive(const Config& p, std::string_view key, double value) {
+  if (value > 0) return;
+  fail(ErrorKind::kInvalidArgument, "[config] {}: {} is {}, expected a positive number", p.where(),
+       key, value);
 }
 
 void read_scaling(const Config& p, RopeParameters& r) {
@@ -50,6 +58,7 @@ RopeParameters read_rope_parameters(const Config& config, std::string_view layer
                                     int64_t max_position_embeddings) {
   RopeParameters r;
   r.rope_theta = config.number("rope_theta", 10000);
+  need_positive(config, "rope_theta", r.rope_theta);
   const std::optional<Config> found = find_parameters(config, layer_type);
   if (!found) return r;
   const Config& p = *found;
@@ -57,6 +66,7 @@ RopeParameters read_rope_parameters(const Config& config, std::string_view layer
   r.rope_type = p.text("rope_type", older);
   if (r.rope_type == "su") r.rope_type = "longrope";
   r.rope_theta = p.number("rope_theta", r.rope_theta);
+  need_positive(p, "rope_theta", r.rope_theta);
   if (r.rope_type == "default") {
     p.ignore({"factor", "original_max_position_embeddings"});
     return r;
@@ -77,6 +87,7 @@ RopeParameters read_rope_parameters(const Config& config, std::string_view layer
   }
   r.factor = factor.value_or(static_cast<double>(max_position_embeddings) /
                              static_cast<double>(r.original_max_position_embeddings));
+  need_positive(p, "factor", r.factor);
   read_scaling(p, r);
   return r;
 }

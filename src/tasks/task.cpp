@@ -57,6 +57,8 @@ class Builder {
         index_(index_of(checkpoint)),
         parameters_(options.dtype,
                     checkpoint.kind == CheckpointKind::kSynthetic ? nullptr : &index_) {
+    refuse_quantized();
+    check_cache_name();
     check_graph_inputs();
     result_.model_type = selected_.family->model_type;
     result_.architecture = selected_.architecture->name;
@@ -131,6 +133,29 @@ class Builder {
       if (left != right) return false;
     }
     return true;
+  }
+
+  /// A quantized checkpoint's tensors are codes: read as weights they would give garbage.
+  void refuse_quantized() const {
+    const std::optional<Config> quantization =
+        checkpoint_.config.find_object("quantization_config");
+    if (!quantization) return;
+    fail(ErrorKind::kUnsupported,
+         "[config] {}: quantization_config: the checkpoint is quantized by '{}', which tranship "
+         "cannot read yet: export "
+         "the original checkpoint, or one saved after dequantizing",
+         checkpoint_.config.where(), quantization->text("quant_method", "an unnamed method"));
+  }
+
+  void check_cache_name() const {
+    const std::string& name = options_.cache_name;
+    const bool is_identifier = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+    if (is_identifier) return;
+    fail(ErrorKind::kInvalidArgument,
+         "[task] the cache's name is '{}'; expected letters, digits and _, as in past_key_values",
+         name);
   }
 
   void check_graph_inputs() const {

@@ -44,6 +44,18 @@ void add_external(::onnx::TensorProto* tensor, const std::string& location, uint
   entry("length", std::to_string(length));
 }
 
+/// What a weight is a cast of, if every one of its numbers fits: otherwise an overflow would go
+/// unnoticed, as nothing is read.
+TensorSourcePtr widened(const TensorSource& cast) {
+  const TensorSourcePtr source = cast.uncast();
+  const bool to_f32 = cast.dtype() == DType::kF32 && source->dtype() != DType::kF64;
+  if (to_f32 || cast.dtype() == source->dtype()) return source;
+  fail(ErrorKind::kUnsupported,
+       "[onnx] the weight '{}' is {} and would be used as {} without being looked at, so an "
+       "overflow would go unnoticed: export with --dtype f32, or with --weights copy",
+       cast.name(), name(source->dtype()), name(cast.dtype()));
+}
+
 }  // namespace
 
 struct OnnxProgram::Impl {
@@ -126,7 +138,7 @@ void OnnxProgram::Impl::add_weight(const std::string& name, ::onnx::GraphProto* 
       break;
     }
     case Weights::kReference: {
-      if (source->uncast() != nullptr) source = source->uncast();
+      if (source->uncast() != nullptr) source = widened(*source);
       const std::optional<FileRange> range = source->file_range();
       if (!range) {
         fail(ErrorKind::kUnsupported,

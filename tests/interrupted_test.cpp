@@ -1,0 +1,143 @@
+// An export that is interrupted leaves a whole artifact or none: killed, out of disk, two at once.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "base/directory_lock.h"
+#include "base/testing.h"
+#include "models/families.h"
+#include "tranship/exporters.h"
+
+namespace tranship {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A few MB: enough to be caught in the middle.
+Checkpoint small_llama() {
+  return Checkpoint::synthetic(
+      R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 4096, "hidden_size": 256,
+          "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4, "tie_word_embeddings": true})");
+}
+
+ExportedModel small_export() {
+  return OnnxExporter().export_model(small_llama(), {.dynamic = true});
+}
+
+std::string bytes_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Runs `work` in a child process. -> its id.
+template <class Work>
+pid_t in_child(Work work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      work();
+      ::_exit(0);
+    } catch (const Error&) {
+      ::_exit(1);
+    }
+  }
+  return child;
+}
+
+TEST(Interrupted, KilledAtAnyMomentADirectoryHoldsAWholeArtifactOrNone) {
+  const TestFolder folder;
+  const ExportedModel exported = small_export();
+  exported.save_pretrained(folder.path() / "whole");
+  const uint64_t seed = 20261130;
+  std::mt19937_64 random(seed);
+  std::uniform_int_distribution<int> microseconds(0, 30000);
+  int whole = 0, none = 0;
+  for (int i = 0; i < 50; ++i) {
+    const fs::path target = folder.path() / "target";
+    const pid_t child = in_child([&] { exported.save_pretrained(target); });
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds(random)));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    if (!fs::exists(target / "export.json")) {
+      ++none;
+      EXPECT_THROW(ExportedModel::from_pretrained(target), Error);
+      continue;
+    }
+    ++whole;
+    for (const ArtifactFile& file : exported.files())
+      ASSERT_EQ(bytes_of(target / file.name), bytes_of(folder.path() / "whole" / file.name))
+          << file.name << ", kill " << i << ", seed " << seed;
+    EXPECT_NO_THROW(ExportedModel::from_pretrained(target));
+  }
+  RecordProperty("whole", whole);
+  RecordProperty("none", none);
+  EXPECT_GT(none, 0) << "no kill came in the middle: the test shows nothing";
+  // What killed writers left is gone after the next export.
+  exported.save_pretrained(folder.path() / "target");
+  for (const auto& entry : fs::directory_iterator(folder.path() / "target"))
+    EXPECT_THAT(entry.path().filename().string(),
+                ::testing::Not(::testing::HasSubstr(".tranship-")));
+}
+
+TEST(Interrupted, ADiskTooSmallIsSaidBeforeAByteIsWritten) {
+  const TestFolder folder;
+  const ExportedModel exported = small_export();
+  uint64_t total = 0;
+  for (const ArtifactFile& file : exported.files()) total += file.size_bytes;
+  for (int i = 1; i <= 20; ++i) {
+    const fs::path disk = folder.path() / "disk";
+    fs::create_directories(disk);
+    const std::string size =
+        "size=" + std::to_string(total * static_cast<uint64_t>(i) / 20 / 4096 * 4096);
+    if (::mount("none", disk.c_str(), "tmpfs", 0, size.c_str()) != 0)
+      GTEST_SKIP() << "this machine lets nobody mount a tmpfs";
+    try {
+      exported.save_pretrained(disk / "out");
+      EXPECT_NO_THROW(ExportedModel::from_pretrained(disk / "out"));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kIo) << error.what();
+      EXPECT_FALSE(fs::exists(disk / "out" / "export.json"));
+      EXPECT_TRUE(fs::is_empty(disk / "out")) << "with " << size;
+    }
+    ::umount(disk.c_str());
+  }
+}
+
+TEST(Interrupted, TwoExportsIntoOneDirectoryDoNotMix) {
+  const TestFolder folder;
+  const fs::path target = folder.path() / "target";
+  fs::create_directories(target);
+  {
+    const DirectoryLock other(target);
+    try {
+      small_export().save_pretrained(target);
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kIo);
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("another export is writing there"));
+    }
+    EXPECT_TRUE(fs::is_empty(target));
+  }
+  EXPECT_NO_THROW(small_export().save_pretrained(target));
+}
+
+TEST(Interrupted, AReadOnlyTargetIsAnErrorAndStaysAsItIs) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  const TestFolder folder;
+  fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_THROW(small_export().save_pretrained(folder.path()), Error);
+  fs::permissions(folder.path(), fs::perms::owner_all);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+}  // namespace
+}  // namespace tranship
