@@ -51,10 +51,10 @@ fuzz:  ## libFuzzer on each reader of files, SECONDS=30 each
 demo: build  ## exports SmolLM2 and chats with it
 	@$(USE_SDK); $(USE_CHECKPOINTS); tools/demo.sh
 
-bench: build  ## what an export costs beside cp of the same bytes (Qwen3-0.6B's dimensions)
+bench: build  ## what graphs cost to build, and an export beside cp of the same bytes
 	@checkpoint=$${TRANSHIP_CACHE:-$$HOME/.cache/tranship}/bench/qwen3-0.6b; \
 	[ -f $$checkpoint/model.safetensors ] || $$($(SETUP) venv)/bin/python tools/make_bench_checkpoint.py $$checkpoint; \
-	bench/export.sh $$checkpoint
+	bench/graph.sh; bench/export.sh $$checkpoint
 
 SOURCES = $$(find src include tests -name '*.cpp' -o -name '*.h')
 

@@ -192,12 +192,9 @@ class Lowering {
     Form& f = form(id);
     if (!f.flat.empty()) return f.flat;
     if (shape(id).rank() == 2) return f.flat = full(id);
-    const Shape rows = {shape(id).num_elements(), shape(id).back()};
-    if (f.full.empty() && f.reshaped != ir::kAbsent) {
-      f.flat = emit_.node("Reshape", {any(f.reshaped), emit_.ints({-1, rows[1].value()})});
-    } else {
-      f.flat = emit_.node("Reshape", {full(id), emit_.ints({-1, rows[1].value()})});
-    }
+    const bool is_pending = f.full.empty() && f.reshaped != ir::kAbsent;
+    f.flat = emit_.node("Reshape", {is_pending ? any(f.reshaped) : full(id),
+                                    emit_.ints({-1, shape(id).back().value()})});
     return f.flat;
   }
 
