@@ -172,11 +172,12 @@ std::vector<ArtifactFile> read_files(const Place& document, const std::string& k
   const std::optional<Place> files = ours->find(key);
   if (!files) return {};
   files->require_object();
+  const bool is_known = ours->text_of("hash_scheme") == kHashScheme;
   std::vector<ArtifactFile> out;
   for (const auto& [name, entry] : files->value.items()) {
     const Place file = files->of(name, entry);
     check_file_name(file, name);
-    out.push_back({name, file.at("size_bytes").count(), file.text_of("hash")});
+    out.push_back({name, file.at("size_bytes").count(), is_known ? file.text_of("hash") : ""});
   }
   return out;
 }
@@ -218,7 +219,7 @@ std::optional<bool> is_as_written(std::string_view where, std::string_view text)
   const std::optional<Place> ours = Place{where, "", json}.find("tranship");
   const std::string hash = ours ? ours->text_of("hash") : std::string();
   if (hash.empty()) return std::nullopt;
-  return hash == hash_of_document(json);
+  return ours->text_of("hash_scheme") == kHashScheme && hash == hash_of_document(json);
 }
 
 Manifest read_manifest(std::string_view where, std::string_view text, const Sink& sink) {

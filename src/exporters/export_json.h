@@ -39,7 +39,8 @@ std::string write_manifest(const Manifest& manifest);
 
 /// Reads what anybody wrote. `where` is the file's name in messages. Unknown keys are passed over;
 /// a newer schema_version is a warning. Errors: corrupt, with the path of the key, for a wrong
-/// type, a missing key, or a file name that is more than a name.
+/// type, a missing key, or a file name that is more than a name. Hashes of another scheme than
+/// base/file_hash.h's are passed over.
 Manifest read_manifest(std::string_view where, std::string_view text, const Sink& sink = {});
 
 }  // namespace tranship::exporters

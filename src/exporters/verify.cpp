@@ -32,7 +32,7 @@ class Check {
     try {
       const std::string text = read_text(directory_ / name, kManifestLimitBytes);
       manifest = read_manifest(where, text, sink_);
-      check_manifest(is_as_written(where, text));
+      check_manifest(is_as_written(where, text), is_of_tranship(manifest));
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kIo) throw;
       add(name, Kind::kWrong, error.what());
@@ -50,16 +50,25 @@ class Check {
     verdicts_.push_back({file, kind, std::move(text)});
   }
 
-  void check_manifest(std::optional<bool> as_written) {
+  static bool is_of_tranship(const Manifest& manifest) {
+    return std::ranges::any_of(manifest.components, [](const Manifest::Component& component) {
+      return component.metadata.packages.contains("tranship");
+    });
+  }
+
+  void check_manifest(std::optional<bool> as_written, bool is_of_tranship) {
     const std::string name(kManifestFile);
-    if (!as_written) {
-      add(name, Kind::kUnknown,
-          "no hashes were recorded (Transformers or an older tranship wrote it): a changed byte "
-          "cannot be seen without --against");
-    } else {
-      add(name, *as_written ? Kind::kSame : Kind::kWrong,
-          *as_written ? "" : "was changed after the export: its own hash is another");
+    if (as_written == true) return add(name, Kind::kSame, "");
+    if (as_written == false) {
+      return add(name, Kind::kWrong,
+                 "was changed after the export, or a newer tranship wrote it: its own hash is "
+                 "another");
     }
+    if (is_of_tranship)
+      return add(name, Kind::kWrong, "was changed after the export: its hashes are missing");
+    add(name, Kind::kUnknown,
+        "no hashes were recorded (Transformers wrote it): a changed byte cannot be seen without "
+        "--against");
   }
 
   void check_recorded(const ArtifactFile& file) {
