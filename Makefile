@@ -15,7 +15,8 @@ USE_CHECKPOINTS = export TRANSHIP_SDK=$$sdk \
   TRANSHIP_SMOLLM2=$${TRANSHIP_SMOLLM2:-$$(ls $$sdk/models/smollm2/*.gguf 2>/dev/null || true)} \
   TRANSHIP_MINILM=$${TRANSHIP_MINILM:-$$(ls -d $$sdk/models/minilm 2>/dev/null || true)}
 USE_PYTHON = venv=$$($(SETUP) venv); export TRANSHIP_PYTHON=$$venv/bin/python \
-  TRANSHIP_CLI=$(CURDIR)/build/release/tranship TRANSHIP_GGUF_DUMP=$(CURDIR)/build/dev/gguf_dump
+  TRANSHIP_CLI=$(CURDIR)/build/release/tranship TRANSHIP_GGUF_DUMP=$(CURDIR)/build/dev/gguf_dump \
+  TRANSHIP_OPS_TO_PT2=$(CURDIR)/build/dev/ops_to_pt2
 CONFIGURE = cmake --log-level=WARNING --preset $(1) -DTRANSHIP_SDK=$$sdk >/dev/null
 BUILD = $(call CONFIGURE,$(1)); cmake --build build/$(1) -j $(JOBS)
 
@@ -37,7 +38,7 @@ test:  ## all tests that need no Python, with sanitizers
 	ctest --test-dir build/dev -LE 'interop|full' -j $(JOBS) --output-on-failure
 
 interop: build  ## the tests against Python's loaders, in a virtual environment of their own
-	@$(USE_SDK); $(USE_CHECKPOINTS); $(call CONFIGURE,dev); cmake --build build/dev -j $(JOBS) --target gguf_dump; \
+	@$(USE_SDK); $(USE_CHECKPOINTS); $(call CONFIGURE,dev); cmake --build build/dev -j $(JOBS) --target gguf_dump ops_to_pt2; \
 	$(USE_PYTHON); ctest --test-dir build/dev -L interop --output-on-failure
 
 full: build  ## everything, and what is too long for CI

@@ -69,11 +69,14 @@ ExportedModel assemble(const Checkpoint& checkpoint, const Built& built,
   }
   artifact.manifest.export_format = program.export_format;
   artifact.manifest.files = std::move(program.files);
+  for (ArtifactFile& file : artifact.manifest.files) file.hash = kNoHashYet;
   artifact.save_programs = std::move(program.save);
   artifact.refers_to_checkpoint = program.refers_to_checkpoint;
   artifact.small_files = small_files_of(
       checkpoint.data(), exported_config(checkpoint.data().config, made.architecture, built.dtype),
       built.task == Task::kGeneration);
+  artifact.manifest.small_files = list(artifact.small_files);
+  for (ArtifactFile& file : artifact.manifest.small_files) file.hash = kNoHashYet;
   auto impl = std::make_shared<ExportedModel::Impl>();
   impl->artifact = std::make_shared<const Artifact>(std::move(artifact));
   return ExportedModel(std::move(impl));

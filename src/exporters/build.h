@@ -32,12 +32,20 @@ Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_
 /// A format's program, as an artifact needs it.
 struct ProgramFiles {
   std::string export_format;
-  std::string suffix;  // of the file of a component: ".onnx"
-  std::vector<ArtifactFile> files;
+  std::string suffix;               // of the file of a component: ".onnx"
+  std::vector<ArtifactFile> files;  // without hashes
   std::function<size_t(const std::string& component)> num_nodes;
   SavePrograms save;
   bool refers_to_checkpoint = false;
 };
+/// A format's list of files as an artifact's.
+template <class PlannedFile>
+std::vector<ArtifactFile> artifact_files(const std::vector<PlannedFile>& files) {
+  std::vector<ArtifactFile> out;
+  for (const PlannedFile& file : files) out.push_back({file.name, file.size_bytes, file.hash});
+  return out;
+}
+
 ExportedModel assemble(const Checkpoint& checkpoint, const Built& built,
                        const ExportOptions& options, ProgramFiles program);
 

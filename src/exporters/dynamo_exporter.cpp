@@ -32,11 +32,12 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
   exporters::ProgramFiles files = {
       .export_format = std::string(DynamoExporter::kExportFormat),
       .suffix = ".pt2",
-      .files = {},
+      .files = exporters::artifact_files(program.files()),
       .num_nodes = [&](const std::string& component) { return program.num_nodes(component); },
-      .save = [program](const auto& directory, const Sink& to) { program.save(directory, to); }};
-  for (const pt2::PlannedFile& file : program.files())
-    files.files.push_back({file.name, file.size_bytes});
+      .save =
+          [program](const auto& directory, const Sink& to) {
+            return exporters::artifact_files(program.save(directory, to));
+          }};
   return exporters::assemble(checkpoint, built, config, std::move(files));
 }
 

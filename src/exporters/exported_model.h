@@ -22,8 +22,9 @@ namespace tranship {
 
 namespace exporters {
 
-/// Writes the files of an export's programs into a directory.
-using SavePrograms = std::function<void(const std::filesystem::path& directory, const Sink& sink)>;
+/// Writes the files of an export's programs into a directory -> the files with their hashes.
+using SavePrograms = std::function<std::vector<ArtifactFile>(const std::filesystem::path& directory,
+                                                             const Sink& sink)>;
 
 /// An export, wherever its files are. Never changes.
 struct Artifact {

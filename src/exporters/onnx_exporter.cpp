@@ -51,12 +51,13 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
   exporters::ProgramFiles files = {
       .export_format = std::string(OnnxExporter::kExportFormat),
       .suffix = ".onnx",
-      .files = {},
+      .files = exporters::artifact_files(program.files()),
       .num_nodes = [&](const std::string& component) { return program.num_nodes(component); },
-      .save = [program](const auto& directory, const Sink& to) { program.save(directory, to); },
+      .save =
+          [program](const auto& directory, const Sink& to) {
+            return exporters::artifact_files(program.save(directory, to));
+          },
       .refers_to_checkpoint = config.weights == WeightsPlacement::kReference};
-  for (const onnx::PlannedFile& file : program.files())
-    files.files.push_back({file.name, file.size_bytes});
   return exporters::assemble(checkpoint, built, config, std::move(files));
 }
 

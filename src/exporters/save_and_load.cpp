@@ -5,6 +5,7 @@
 #include "base/atomic_file.h"
 #include "base/directory_lock.h"
 #include "base/error.h"
+#include "base/file_hash.h"
 #include "base/mapped_file.h"
 #include "exporters/exported_model.h"
 #include "formats/onnx/model_summary.h"
@@ -63,6 +64,15 @@ uint64_t size_of(const fs::path& path) {
 }
 
 // ---- saving
+
+/// Puts the sizes and hashes of the small files that were written into the manifest.
+void record(const fs::path& directory, Manifest& manifest) {
+  for (ArtifactFile& file : manifest.small_files) {
+    const auto written = MappedFile::open(directory / file.name);
+    file.size_bytes = written->bytes().size();
+    file.hash = hash_of(written->bytes());
+  }
+}
 
 /// Copies the programs of a loaded artifact.
 void copy_programs(const Artifact& artifact, const fs::path& directory, const Sink& sink) {
@@ -181,13 +191,15 @@ void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink)
   for (const ArtifactFile& file : planned) remove_leftovers(directory / file.name);
   check_space(directory, planned);
   remove_manifest(directory);
+  Manifest manifest = artifact.manifest;
   if (artifact.save_programs) {
-    artifact.save_programs(directory, sink);
+    manifest.files = artifact.save_programs(directory, sink);
   } else {
     copy_programs(artifact, directory, sink);
   }
   exporters::write(artifact.small_files, directory);
-  write_text(directory / kManifestFile, exporters::write_manifest(artifact.manifest));
+  if (artifact.save_programs) record(directory, manifest);
+  write_text(directory / kManifestFile, exporters::write_manifest(manifest));
 }
 
 ExportedModel ExportedModel::from_pretrained(const fs::path& directory, const Source& source,

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <string>
+#include <numeric>
 #include <thread>
 
 #include "base/crc32.h"
@@ -12,118 +12,156 @@
 namespace tranship {
 namespace {
 
-constexpr int64_t kBlockElements =
-    1 << 15;  // 128 KB of f32 stay in a core's cache on their way to the file
-
-struct Block {
-  size_t source = 0;
-  int64_t first = 0;  // element
-  size_t size_bytes = 0;
-  uint32_t checksum = 0;
-};
-
-/// One call of write_sources: the blocks in order of their places, and who takes the next one.
-class Writer {
- public:
-  Writer(AtomicFile& file, std::span<const PlacedSource> sources, Checksums checksums,
-         std::string_view what, const Sink& sink)
-      : file_(file), sources_(sources), checksums_(checksums), what_(what), sink_(sink) {
-    std::vector<size_t> order(sources.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::sort(order, {}, [&](size_t i) { return sources[i].offset; });
-    for (const size_t i : order) add_blocks(i);
-  }
-
-  void run() {
-    std::vector<std::thread> helpers;
-    const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-    for (size_t i = 1; i < std::min(cores, blocks_.size()); ++i)
-      helpers.emplace_back([this] { work(); });
-    work();
-    for (std::thread& helper : helpers) helper.join();
-    if (error_) std::rethrow_exception(error_);
-  }
-
-  std::vector<uint32_t> checksums() const {
-    std::vector<uint32_t> sums(sources_.size());
-    for (const Block& block : blocks_) {
-      uint32_t& sum = sums[block.source];
-      sum =
-          block.first == 0 ? block.checksum : combine_crc32(sum, block.checksum, block.size_bytes);
-    }
-    return sums;
-  }
-
- private:
-  void add_blocks(size_t i) {
-    const TensorSource& source = *sources_[i].source;
-    total_bytes_ += source.size_bytes();
-    for (int64_t first = 0; first < source.num_elements(); first += kBlockElements) {
-      const int64_t count = std::min(kBlockElements, source.num_elements() - first);
-      blocks_.push_back({.source = i,
-                         .first = first,
-                         .size_bytes = static_cast<size_t>(count) * size_bytes(source.dtype()),
-                         .checksum = 0});
-    }
-  }
-
-  void work() {
+/// Calls work(i) for each i below `count`, by all cores, in any order. The first error is thrown
+/// when all have stopped.
+template <class MakeWork>
+void by_all_cores(size_t count, const MakeWork& make_work) {
+  std::atomic<size_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;  // guards `error`
+  std::exception_ptr error;
+  const auto run = [&] {
     try {
-      std::vector<std::byte> buffer;
-      for (size_t i = next_++; i < blocks_.size() && !failed_; i = next_++) {
-        write(blocks_[i], buffer);
-        const uint64_t done = done_bytes_ += blocks_[i].size_bytes;
-        const std::lock_guard lock(mutex_);
-        sink_.report(done, total_bytes_, what_);
-      }
+      auto work = make_work();
+      for (size_t i = next++; i < count && !failed; i = next++) work(i);
     } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-      failed_ = true;
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+      failed = true;
     }
-  }
+  };
+  std::vector<std::thread> helpers;
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  for (size_t i = 1; i < std::min(cores, count); ++i) helpers.emplace_back(run);
+  run();
+  for (std::thread& helper : helpers) helper.join();
+  if (error) std::rethrow_exception(error);
+}
 
-  void write(Block& block, std::vector<std::byte>& buffer) {
-    const TensorSource& source = *sources_[block.source].source;
-    const size_t element = size_bytes(source.dtype());
-    const size_t start = static_cast<size_t>(block.first) * element;
-    const uint64_t offset = sources_[block.source].offset + start;
-    if (const std::optional<FileRange> range = source.file_range()) {
-      put(block, offset, range->bytes().subspan(start, block.size_bytes));
-      range->file->release(range->offset + start, block.size_bytes);
-      return;
-    }
-    buffer.resize(block.size_bytes);
-    source.read(block.first, static_cast<int64_t>(block.size_bytes / element), buffer);
-    put(block, offset, buffer);
-  }
+/// Bytes of a tensor: those of its file, or read into `buffer`.
+Bytes bytes_of(const TensorSource& source, uint64_t start, uint64_t size,
+               std::vector<std::byte>& buffer) {
+  if (const std::optional<FileRange> range = source.file_range())
+    return range->bytes().subspan(start, size);
+  const size_t element = size_bytes(source.dtype());
+  buffer.resize(size);
+  source.read(static_cast<int64_t>(start / element), static_cast<int64_t>(size / element), buffer);
+  return buffer;
+}
 
-  void put(Block& block, uint64_t offset, Bytes bytes) {
-    if (checksums_ == Checksums::kCrc32) block.checksum = crc32(bytes);
-    file_.write_at(offset, bytes);
-  }
-
-  AtomicFile& file_;
-  std::span<const PlacedSource> sources_;
-  Checksums checksums_;
-  std::string_view what_;
-  const Sink& sink_;
-  std::vector<Block> blocks_;
-  uint64_t total_bytes_ = 0;
-  std::atomic<size_t> next_ = 0;
-  std::atomic<uint64_t> done_bytes_ = 0;
-  std::atomic<bool> failed_ = false;
-  std::mutex mutex_;  // guards error_ and the sink
-  std::exception_ptr error_;
-};
+void release(const TensorSource& source, uint64_t start, uint64_t size) {
+  if (const std::optional<FileRange> range = source.file_range())
+    range->file->release(range->offset + start, size);
+}
 
 }  // namespace
 
-std::vector<uint32_t> write_sources(AtomicFile& file, std::span<const PlacedSource> sources,
-                                    Checksums checksums, std::string_view what, const Sink& sink) {
-  Writer writer(file, sources, checksums, what, sink);
-  writer.run();
-  return checksums == Checksums::kCrc32 ? writer.checksums() : std::vector<uint32_t>();
+SourceWriter::SourceWriter(AtomicFile& file, uint64_t size_bytes, std::vector<PlacedSource> sources,
+                           Checksums checksums)
+    : file_(file),
+      size_bytes_(size_bytes),
+      sources_(std::move(sources)),
+      checksums_(checksums),
+      pieces_((size_bytes + kHashBlockBytes - 1) / kHashBlockBytes),
+      hashes_(pieces_.size()) {
+  std::vector<size_t> order(sources_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return sources_[i].offset; });
+  for (const size_t i : order) {
+    const uint64_t begin = sources_[i].offset, end = begin + sources_[i].source->size_bytes();
+    for (uint64_t at = begin; at < end;) {
+      const uint64_t block = at / kHashBlockBytes;
+      const uint64_t size = std::min((block + 1) * kHashBlockBytes, end) - at;
+      pieces_[block].push_back({.source = i, .start = at - begin, .size = size, .checksum = 0});
+      at += size;
+    }
+  }
+}
+
+uint64_t SourceWriter::block_size(size_t block) const {
+  return std::min<uint64_t>(kHashBlockBytes, size_bytes_ - block * kHashBlockBytes);
+}
+
+void SourceWriter::write_block(size_t block, std::vector<std::byte>& buffer, BlockHasher& hasher) {
+  uint64_t at = block * kHashBlockBytes;
+  const uint64_t end = at + block_size(block);
+  for (Piece& piece : pieces_[block]) {
+    const TensorSource& source = *sources_[piece.source].source;
+    const Bytes bytes = bytes_of(source, piece.start, piece.size, buffer);
+    hasher.add_zeros(offset_of(piece) - at);
+    hasher.add(bytes);
+    if (checksums_ == Checksums::kCrc32) piece.checksum = crc32(bytes);
+    file_.write_at(offset_of(piece), bytes);
+    release(source, piece.start, piece.size);
+    at = offset_of(piece) + piece.size;
+  }
+  hasher.add_zeros(end - at);
+  hashes_[block] = hasher.finish();
+}
+
+void SourceWriter::write(std::string_view what, const Sink& sink) {
+  std::mutex mutex;  // guards the sink
+  std::atomic<uint64_t> done = 0;
+  by_all_cores(pieces_.size(), [&] {
+    return [&, buffer = std::vector<std::byte>(),
+            hasher = std::make_unique<BlockHasher>()](size_t block) mutable {
+      write_block(block, buffer, *hasher);
+      const uint64_t so_far = done += block_size(block);
+      const std::lock_guard lock(mutex);
+      sink.report(so_far, size_bytes_, what);
+    };
+  });
+}
+
+std::vector<uint32_t> SourceWriter::checksums() const {
+  std::vector<uint32_t> sums(sources_.size());
+  for (const std::vector<Piece>& pieces : pieces_) {
+    for (const Piece& piece : pieces)
+      sums[piece.source] = combine_crc32(sums[piece.source], piece.checksum, piece.size);
+  }
+  return sums;
+}
+
+/// rest: what lies in this block, among others before and after it.
+uint64_t SourceWriter::hash_block(size_t block, std::span<const PlacedBytes> rest) const {
+  BlockHasher hasher;
+  std::vector<std::byte> buffer;
+  uint64_t at = block * kHashBlockBytes;
+  const uint64_t end = at + block_size(block);
+  const auto add = [&](uint64_t offset, Bytes bytes) {
+    hasher.add_zeros(offset - at);
+    hasher.add(bytes);
+    at = offset + bytes.size();
+  };
+  const auto add_rest_below = [&](uint64_t limit) {
+    for (; !rest.empty() && rest[0].offset < limit; rest = rest.subspan(1)) {
+      const auto& [offset, bytes] = rest[0];
+      const uint64_t from = std::max(offset, at), to = std::min(offset + bytes.size(), limit);
+      if (from < to) add(from, bytes.subspan(from - offset, to - from));
+      if (offset + bytes.size() > limit) break;  // the next block's too
+    }
+  };
+  for (const Piece& piece : pieces_[block]) {
+    add_rest_below(offset_of(piece));
+    add(offset_of(piece),
+        bytes_of(*sources_[piece.source].source, piece.start, piece.size, buffer));
+  }
+  add_rest_below(end);
+  hasher.add_zeros(end - at);
+  return hasher.finish();
+}
+
+std::string SourceWriter::hash(std::span<const PlacedBytes> rest) const {
+  std::vector<uint64_t> hashes = hashes_;
+  size_t next = 0;  // block
+  for (size_t i = 0; i < rest.size(); ++i) {
+    if (rest[i].bytes.empty()) continue;
+    const uint64_t end = rest[i].offset + rest[i].bytes.size();
+    for (next = std::max(next, rest[i].offset / kHashBlockBytes); next * kHashBlockBytes < end;
+         ++next)
+      hashes[next] = hash_block(next, rest.subspan(i));
+  }
+  return hash_of_blocks(hashes);
 }
 
 }  // namespace tranship

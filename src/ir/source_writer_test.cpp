@@ -1,5 +1,6 @@
 #include "ir/source_writer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/crc32.h"
@@ -8,6 +9,8 @@
 namespace tranship {
 namespace {
 
+using Checksums = SourceWriter::Checksums;
+
 /// Numbers that a block's end and start tell apart.
 Tensor numbers(int64_t count) {
   Tensor tensor(DType::kF32, {count});
@@ -15,7 +18,7 @@ Tensor numbers(int64_t count) {
   return tensor;
 }
 
-TEST(SourceWriterTest, tensors_of_many_blocks_lie_at_their_places_with_their_checksums) {
+TEST(SourceWriter, tensors_of_many_blocks_lie_at_their_places_with_their_checksums) {
   const TestFolder folder;
   const std::vector<Tensor> tensors = {numbers(100'000), numbers(0), numbers(3), numbers(32'768)};
   const std::vector<uint64_t> offsets = {140'000, 8, 8, 600'000};  // not in order
@@ -28,43 +31,57 @@ TEST(SourceWriterTest, tensors_of_many_blocks_lie_at_their_places_with_their_che
   const Sink sink = {.warning = {},
                      .progress = [&](uint64_t done, uint64_t total, std::string_view what) {
                        EXPECT_EQ(what, "writing data");
-                       EXPECT_LE(done, total);
+                       EXPECT_EQ(total, 800'000u);
                        last = std::max(last, done);
                      }};
-  const auto sums = write_sources(file, placed, Checksums::kCrc32, "writing data", sink);
+  SourceWriter writer(file, 800'000, placed, Checksums::kCrc32);
+  writer.write("writing data", sink);
   file.commit();
   const auto written = MappedFile::open(folder / "data");
+  const auto sums = writer.checksums();
   ASSERT_EQ(sums.size(), tensors.size());
-  uint64_t total = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Bytes expected = tensors[i].bytes();
     const Bytes found = written->bytes().subspan(offsets[i], expected.size());
     EXPECT_EQ(as_text(found), as_text(expected)) << i;
     EXPECT_EQ(sums[i], crc32(expected)) << i;
-    total += expected.size();
   }
-  EXPECT_EQ(last, total);
+  EXPECT_EQ(last, 800'000u);
+  EXPECT_EQ(writer.hash(), hash_of(*written));
 }
 
-TEST(SourceWriterTest, without_checksums_there_are_none) {
+TEST(SourceWriter, the_hash_counts_what_others_write_beside_the_tensors) {
   const TestFolder folder;
+  constexpr uint64_t kSize = 700'000;
+  const std::string large(300'001, 'x');
+  const std::vector<PlacedSource> placed = {{memory_source("a", numbers(50'000)), 64},
+                                            {memory_source("b", numbers(5)), 200'128}};
+  const std::vector<PlacedBytes> rest = {
+      {0, as_bytes("first")},         {30, as_bytes("second")},
+      {200'064, as_bytes("between")}, {200'200, {}},
+      {210'000, as_bytes(large)},     {510'001, as_bytes("behind")},
+      {kSize - 4, as_bytes("last")}};
   AtomicFile file(folder / "data");
-  file.reserve(16);
-  const std::vector<PlacedSource> placed = {{memory_source("t", numbers(4)), 0}};
-  EXPECT_TRUE(write_sources(file, placed, Checksums::kNone, "", {}).empty());
+  file.reserve(kSize);
+  SourceWriter writer(file, kSize, placed, Checksums::kNone);
+  writer.write("", {});
+  for (const PlacedBytes& piece : rest) file.write_at(piece.offset, piece.bytes);
+  file.commit();
+  EXPECT_EQ(writer.hash(rest), hash_of(*MappedFile::open(folder / "data")));
+  EXPECT_NE(writer.hash(rest), writer.hash());
 }
 
-TEST(SourceWriterTest, an_error_of_a_source_is_the_calls) {
+TEST(SourceWriter, an_error_of_a_source_is_the_calls) {
   const TestFolder folder;
-  Tensor large(DType::kF32, {40'000});
-  large.f32()[39'999] = 1e30F;
+  Tensor large(DType::kF32, {400'000});
+  large.f32()[399'999] = 1e30F;
   AtomicFile file(folder / "data");
-  file.reserve(80'000);
-  const std::vector<PlacedSource> placed = {
-      {cast_source(memory_source("large", large), DType::kF16), 0}};
-  const Error error = error_of([&] { write_sources(file, placed, Checksums::kCrc32, "", {}); });
+  file.reserve(800'000);
+  SourceWriter writer(file, 800'000, {{cast_source(memory_source("large", large), DType::kF16), 0}},
+                      Checksums::kCrc32);
+  const Error error = error_of([&] { writer.write("", {}); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
-  EXPECT_NE(std::string(error.what()).find("large"), std::string::npos);
+  EXPECT_THAT(error.what(), testing::HasSubstr("large"));
 }
 
 }  // namespace

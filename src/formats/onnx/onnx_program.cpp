@@ -7,6 +7,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_hash.h"
 #include "formats/onnx/emitter.h"
 #include "formats/onnx/lower.h"
 #include "ir/source_writer.h"
@@ -62,7 +63,7 @@ struct OnnxProgram::Impl {
   void place(const ir::Program& program, const std::vector<std::string>& used);
   void add_weight(const std::string& name, ::onnx::GraphProto* graph);
   std::string data_file(size_t component) const { return names[component] + ".onnx.data"; }
-  void write_data(AtomicFile& file, const Sink& sink) const;
+  std::string write_data(AtomicFile& file, const Sink& sink) const;
 };
 
 void OnnxProgram::Impl::lower(const ir::Program& program) {
@@ -189,15 +190,12 @@ std::vector<PlannedFile> OnnxProgram::files() const {
   return files;
 }
 
-void OnnxProgram::Impl::write_data(AtomicFile& file, const Sink& sink) const {
-  std::vector<PlacedSource> sources;
-  for (const auto& [name, placed] : weights) sources.push_back(placed);
-  write_sources(file, sources, Checksums::kNone, "writing " + data_file(0), sink);
-}
+namespace {
 
-void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink) const {
-  const Impl& impl = *impl_;
-  for (const std::filesystem::path& file : impl.referred) {
+/// Errors: unsupported if weights that are referred to do not lie in `directory`.
+void check_referred(const std::set<std::filesystem::path>& referred,
+                    const std::filesystem::path& directory) {
+  for (const std::filesystem::path& file : referred) {
     const std::filesystem::path there = directory / file.filename();
     std::error_code ignored;
     const bool is_plain = std::filesystem::symlink_status(there, ignored).type() ==
@@ -212,13 +210,32 @@ void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink)
          "copy",
          file.string(), directory.string());
   }
+}
+
+}  // namespace
+
+/// -> the file's hash.
+std::string OnnxProgram::Impl::write_data(AtomicFile& file, const Sink& sink) const {
+  std::vector<PlacedSource> sources;
+  for (const auto& [name, placed] : weights) sources.push_back(placed);
+  SourceWriter writer(file, data_size, std::move(sources), SourceWriter::Checksums::kNone);
+  writer.write("writing " + data_file(0), sink);
+  return writer.hash();
+}
+
+std::vector<PlannedFile> OnnxProgram::save(const std::filesystem::path& directory,
+                                           const Sink& sink) const {
+  const Impl& impl = *impl_;
+  check_referred(impl.referred, directory);
+  std::vector<PlannedFile> planned = files();  // a component's graph, then its data
   std::vector<std::unique_ptr<AtomicFile>> written;
   for (size_t i = 0; i < impl.names.size(); ++i) {
     AtomicFile& data =
         *written.emplace_back(std::make_unique<AtomicFile>(directory / impl.data_file(i)));
+    planned[2 * i + 1].hash = hash_of(Bytes());
     if (i == 0 && impl.options.weights == Weights::kExternal) {
       data.reserve(impl.data_size);
-      impl.write_data(data, sink);
+      planned[1].hash = impl.write_data(data, sink);
     }
   }
   for (size_t i = 0; i < impl.names.size(); ++i) {
@@ -231,8 +248,10 @@ void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink)
     }
     written.emplace_back(std::make_unique<AtomicFile>(directory / (impl.names[i] + ".onnx")))
         ->write(bytes);
+    planned[2 * i].hash = hash_of(as_bytes(bytes));
   }
   for (const auto& file : written) file->commit();
+  return planned;
 }
 
 }  // namespace tranship::onnx

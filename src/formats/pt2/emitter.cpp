@@ -30,7 +30,8 @@ void append(std::string& list, std::string_view separator, const std::string& it
 }
 
 std::string full_target(std::string_view target) {
-  return target.starts_with("aten.") ? fmt::format("torch.ops.{}", target) : std::string(target);
+  const bool is_op = target.starts_with("aten.") || target.starts_with("higher_order.");
+  return is_op ? fmt::format("torch.ops.{}", target) : std::string(target);
 }
 
 std::string named_sym_int(const std::string& name) {
@@ -61,7 +62,14 @@ std::string Emitter::fresh_name(std::string_view target) {
   return unique(std::string(target.substr(begin, target.find('.', begin) - begin)));
 }
 
+const ir::Type& Emitter::type(const std::string& name) const {
+  const auto it = types_.find(name);
+  check(it != types_.end(), "pt2: there is no tensor " + name);
+  return it->second;
+}
+
 void Emitter::add_value(const std::string& name, const ir::Type& type) {
+  types_.emplace(name, type);
   append(tensor_values_, ",\n",
          fmt::format(R"("{}":{})", name, tensor_meta(type, symbols_, false)));
 }
@@ -72,16 +80,21 @@ std::string Emitter::placeholder(const std::string& wanted, const ir::Type& type
   return name;
 }
 
-void Emitter::set_origin(const std::string& symbol, const std::string& input, int64_t axis) {
-  origins_.emplace(symbol, Origin{input, axis});
+void Emitter::set_origin(const ir::Dim& size, const std::string& tensor, int64_t axis) {
+  if (!size.is_static()) origins_.emplace(size.text(), Origin{tensor, axis});
+}
+
+void Emitter::set_origins(const ir::Shape& shape, const std::string& tensor) {
+  for (int64_t axis = 0; axis < shape.rank(); ++axis) set_origin(shape[axis], tensor, axis);
 }
 
 void Emitter::add_node(std::string_view target, std::string_view operands,
-                       const std::string& outputs, const std::string& name) {
+                       const std::string& outputs, const std::string& name, bool is_higher_order) {
   append(nodes_, ",\n",
          fmt::format(R"({{"target":"{}","inputs":[{}],"outputs":[{}],"metadata":{{}},)"
-                     R"("is_hop_single_tensor_return":null,"name":{}}})",
-                     full_target(target), operands, outputs, json_text(name)));
+                     R"("is_hop_single_tensor_return":{},"name":{}}})",
+                     full_target(target), operands, outputs, is_higher_order ? "false" : "null",
+                     json_text(name)));
   ++num_nodes_;
 }
 
@@ -117,7 +130,35 @@ std::string Emitter::effect(std::string_view target, const std::vector<Operand>&
   return name;
 }
 
+std::vector<std::string> Emitter::higher_order(std::string_view target,
+                                               const std::vector<Operand>& operands,
+                                               std::span<const ir::Type> types) {
+  std::vector<std::string> results;
+  std::string outputs;
+  for (const ir::Type& type : types) {
+    results.push_back(unique("getitem"));
+    append(outputs, ",", as_tensor(results.back()));
+    add_value(results.back(), type);
+  }
+  add_node(target, operands_text(operands), outputs, fresh_name(target), true);
+  return results;
+}
+
 // ---- sizes
+
+bool Emitter::is_known(const ir::Dim& dim) const {
+  const auto is_there = [&](const std::string& text) {
+    return origins_.contains(text) || sizes_.contains(text);
+  };
+  const std::set<std::string> symbols = dim.symbols();
+  return is_there(dim.text()) || std::ranges::all_of(symbols, is_there);
+}
+
+void Emitter::give_birth(const ir::Dim& size, const std::string& tensor) {
+  const std::string name = sym_int("aten.item.default", {{"self", as_tensor(tensor)}}, size);
+  effect("aten.sym_constrain_range_for_size.default", {{"size", named_sym_int(name)}}, nullptr);
+  sizes_.emplace(size.text(), name);
+}
 
 namespace {
 
@@ -173,22 +214,20 @@ std::string Emitter::sym_int(std::string_view target, const std::vector<Operand>
 }
 
 std::string Emitter::factor_size(const Factor& factor) {
-  if (factor.kind != Factor::Kind::kSymbol) {
-    const std::string a = size(factor.arguments[0]), b = size(factor.arguments[1]);
-    return sym_int(function_of(factor.kind), {{"a", a}, {"b", b}}, value_of(factor));
-  }
-  const auto it = origins_.find(factor.symbol);
-  if (it == origins_.end()) {
+  if (factor.kind == Factor::Kind::kSymbol) {
     fail(ErrorKind::kUnsupported,
          "[pt2] the size '{}' is not an axis of any input: a graph cannot know it", factor.symbol);
   }
-  return sym_int("aten.sym_size.int",
-                 {{"self", as_tensor(it->second.input)}, {"dim", as_int(it->second.axis)}},
-                 value_of(factor));
+  const std::string a = size(factor.arguments[0]), b = size(factor.arguments[1]);
+  return sym_int(function_of(factor.kind), {{"a", a}, {"b", b}}, value_of(factor));
 }
 
 /// The sum without its last term and that term; or a product without a factor and that factor.
 std::string Emitter::compute_size(const ir::Dim& dim) {
+  if (const auto it = origins_.find(dim.text()); it != origins_.end()) {
+    return sym_int("aten.sym_size.int",
+                   {{"self", as_tensor(it->second.tensor)}, {"dim", as_int(it->second.axis)}}, dim);
+  }
   const std::vector<ir::Dim::Term> terms = dim.terms();
   const ir::Dim::Term& last = terms.back();
   if (terms.size() > 1) {
@@ -242,7 +281,7 @@ void Emitter::check_equal(const ir::Dim& a, const ir::Dim& b) {
 }
 
 std::string Emitter::json(const std::vector<std::string>& inputs,
-                          const std::vector<std::string>& outputs) const {
+                          const std::vector<std::string>& outputs, bool gives_tensor) const {
   return fmt::format(
       R"({{"inputs":[{}],"outputs":[{}],
 "nodes":[
@@ -251,10 +290,10 @@ std::string Emitter::json(const std::vector<std::string>& inputs,
 "tensor_values":{{
 {}
 }},
-"sym_int_values":{{{}}},"sym_bool_values":{{{}}},"is_single_tensor_return":false,)"
+"sym_int_values":{{{}}},"sym_bool_values":{{{}}},"is_single_tensor_return":{},)"
       R"("custom_obj_values":{{}},"sym_float_values":{{}}}})",
       fmt::join(inputs, ","), fmt::join(outputs, ","), nodes_, tensor_values_, sym_int_values_,
-      sym_bool_values_);
+      sym_bool_values_, gives_tensor);
 }
 
 }  // namespace tranship::pt2

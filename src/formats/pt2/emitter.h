@@ -20,9 +20,12 @@ class Emitter {
 
   /// A graph's input. -> its name, `wanted` or that with a number behind it.
   std::string placeholder(const std::string& wanted, const ir::Type& type);
-  /// Where a symbol can be read from: an axis of an input.
-  void set_origin(const std::string& symbol, const std::string& input, int64_t axis);
-  bool has_origin(const std::string& symbol) const { return origins_.contains(symbol); }
+  /// Where a size can be read from: an axis of a tensor. The first one counts.
+  void set_origin(const ir::Dim& size, const std::string& tensor, int64_t axis);
+  /// The same for all axes of a tensor.
+  void set_origins(const ir::Shape& shape, const std::string& tensor);
+  /// Whether a size can be read, or computed from others.
+  bool is_known(const ir::Dim& dim) const;
 
   /// An operator with one result, or an equal one that is there. target: "aten.add.Tensor".
   std::string node(std::string_view target, const std::vector<Operand>& operands,
@@ -35,20 +38,32 @@ class Emitter {
   std::string effect(std::string_view target, const std::vector<Operand>& operands,
                      const ir::Type* type);
 
+  /// An operator that takes graphs. Operands have no names, the results are a tuple.
+  std::vector<std::string> higher_order(std::string_view target,
+                                        const std::vector<Operand>& operands,
+                                        std::span<const ir::Type> types);
+
+  /// A size whose value is that of a tensor, known when the graph runs.
+  void give_birth(const ir::Dim& size, const std::string& tensor);
   /// A size as an argument: an int, or what the graph computes.
   std::string size(const ir::Dim& dim);
   std::string sizes(const std::vector<ir::Dim>& dims);
   /// Stops a run in which two sizes differ.
   void check_equal(const ir::Dim& a, const ir::Dim& b);
 
+  const SymbolTable& symbols() const { return symbols_; }
+  /// The type of a tensor of this graph. Errors: internal for an unknown name.
+  const ir::Type& type(const std::string& name) const;
+  /// Nodes of this graph, those of its sub-graphs apart.
   size_t num_nodes() const { return num_nodes_; }
-  /// The graph: inputs and outputs are arguments.
-  std::string json(const std::vector<std::string>& inputs,
-                   const std::vector<std::string>& outputs) const;
+  /// The graph: inputs and outputs are arguments. gives_tensor: a sub-graph whose only result is
+  /// not in a tuple.
+  std::string json(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                   bool gives_tensor = false) const;
 
  private:
   struct Origin {
-    std::string input;
+    std::string tensor;
     int64_t axis = 0;
   };
 
@@ -56,7 +71,7 @@ class Emitter {
   std::string fresh_name(std::string_view target);
   void add_value(const std::string& name, const ir::Type& type);
   void add_node(std::string_view target, std::string_view operands, const std::string& outputs,
-                const std::string& name);
+                const std::string& name, bool is_higher_order = false);
   /// The name of a size that is computed.
   std::string sym_int(std::string_view target, const std::vector<Operand>& operands,
                       const ir::Dim& value);
@@ -67,9 +82,10 @@ class Emitter {
   const SymbolTable& symbols_;
   std::string nodes_, tensor_values_, sym_int_values_, sym_bool_values_;
   size_t num_nodes_ = 0;
+  std::map<std::string, ir::Type> types_;                 // of tensors, by name
   std::map<std::string, std::vector<std::string>> made_;  // target and operands -> results
   std::map<std::string, std::string> sizes_;              // a size's text -> its name
-  std::map<std::string, Origin> origins_;
+  std::map<std::string, Origin> origins_;                 // by a size's text
   std::set<std::string> names_;
   std::map<std::string, size_t> last_number_;  // of a name that was wanted before
 };

@@ -39,12 +39,25 @@ class GraphLowering {
     for (const ir::Node& node : graph_.nodes()) {
       if (node.kind() == ir::OpKind::kParam) add_parameter(node);
     }
-    for (const ir::Assumption& a : graph_.assumptions()) emit_.check_equal(a.a, a.b);
-    for (const ir::Node& node : graph_.nodes()) lowering_.lower(node);
+    std::vector<ir::Assumption> assumptions = graph_.assumptions();
+    check_assumptions(assumptions);
+    for (const ir::Node& node : graph_.nodes()) {
+      lowering_.lower(node);
+      if (ir::born_symbol(*node.op)) check_assumptions(assumptions);
+    }
     return assemble(outputs);
   }
 
  private:
+  /// Checks those whose sizes are known by now, and takes them off the list.
+  void check_assumptions(std::vector<ir::Assumption>& assumptions) {
+    std::erase_if(assumptions, [&](const ir::Assumption& a) {
+      if (!emit_.is_known(a.a) || !emit_.is_known(a.b)) return false;
+      emit_.check_equal(a.a, a.b);
+      return true;
+    });
+  }
+
   const ir::Node& input_of(const std::string& port) const {
     for (const ir::Node* node : graph_.inputs()) {
       if (as<ir::Input>(*node->op).name == port) return *node;
@@ -56,9 +69,7 @@ class GraphLowering {
     const ir::Node& node = input_of(leaf.port);
     const ir::Type& type = graph_.type(node.outputs[0]);
     std::string name = emit_.placeholder(leaf.name, type);
-    for (int64_t axis = 0; axis < type.shape.rank(); ++axis) {
-      if (const auto symbol = type.shape[axis].as_symbol()) emit_.set_origin(*symbol, name, axis);
-    }
+    emit_.set_origins(type.shape, name);
     user_inputs_.push_back(name);
     lowering_.set_name(node.outputs[0], std::move(name));
   }
@@ -131,8 +142,11 @@ bool claims(const ir::Node& node) {
     case ir::OpKind::kAttention:
     case ir::OpKind::kCacheAppend:
       return true;
-    case ir::OpKind::kActivation:
-      return as<ir::Activation>(*node.op).fn != ir::ActivationKind::kQuickGelu;
+    case ir::OpKind::kActivation: {
+      const ir::ActivationKind fn = as<ir::Activation>(*node.op).fn;
+      return fn != ir::ActivationKind::kQuickGelu && fn != ir::ActivationKind::kLeakyRelu &&
+             fn != ir::ActivationKind::kRelu2;
+    }
     default:
       return false;
   }

@@ -1,6 +1,7 @@
 // Operators that go element by element, and sums over axes.
 #include "base/error.h"
 #include "formats/pt2/lowering.h"
+#include "ir/infer.h"
 
 namespace tranship::pt2 {
 namespace {
@@ -42,6 +43,36 @@ std::string_view unary_target(UnaryKind fn) {
       return "aten.ceil.default";
     case UnaryKind::kNot:
       return "aten.logical_not.default";
+    case UnaryKind::kTan:
+      return "aten.tan.default";
+    case UnaryKind::kAsin:
+      return "aten.asin.default";
+    case UnaryKind::kAcos:
+      return "aten.acos.default";
+    case UnaryKind::kAtan:
+      return "aten.atan.default";
+    case UnaryKind::kSinh:
+      return "aten.sinh.default";
+    case UnaryKind::kCosh:
+      return "aten.cosh.default";
+    case UnaryKind::kAsinh:
+      return "aten.asinh.default";
+    case UnaryKind::kAcosh:
+      return "aten.acosh.default";
+    case UnaryKind::kAtanh:
+      return "aten.atanh.default";
+    case UnaryKind::kSign:
+      return "aten.sign.default";
+    case UnaryKind::kRound:
+      return "aten.round.default";
+    case UnaryKind::kTrunc:
+      return "aten.trunc.default";
+    case UnaryKind::kIsNan:
+      return "aten.isnan.default";
+    case UnaryKind::kIsInf:
+      return "aten.isinf.default";
+    case UnaryKind::kBitNot:
+      return "aten.bitwise_not.default";
   }
   return {};
 }
@@ -82,6 +113,20 @@ BinaryTarget binary_target(BinaryKind fn, bool of_integers) {
       return {"aten.logical_and.default"};
     case BinaryKind::kOr:
       return {"aten.logical_or.default"};
+    case BinaryKind::kXor:
+      return {"aten.logical_xor.default"};
+    case BinaryKind::kFmod:
+      return {"aten.fmod.Tensor", "aten.fmod.Scalar"};
+    case BinaryKind::kBitAnd:
+      return {"aten.bitwise_and.Tensor", "aten.bitwise_and.Scalar"};
+    case BinaryKind::kBitOr:
+      return {"aten.bitwise_or.Tensor", "aten.bitwise_or.Scalar"};
+    case BinaryKind::kBitXor:
+      return {"aten.bitwise_xor.Tensor", "aten.bitwise_xor.Scalar"};
+    case BinaryKind::kShiftLeft:
+      return {"aten.bitwise_left_shift.Tensor", "aten.bitwise_left_shift.Tensor_Scalar"};
+    case BinaryKind::kShiftRight:
+      return {"aten.bitwise_right_shift.Tensor", "aten.bitwise_right_shift.Tensor_Scalar"};
   }
   return {};
 }
@@ -136,6 +181,8 @@ std::string_view reduce_target(ReduceKind fn) {
       return "aten.any.dims";
     case ReduceKind::kAll:
       return "aten.all.dims";
+    case ReduceKind::kProd:
+      break;  // an axis at a time
   }
   return {};
 }
@@ -183,11 +230,61 @@ void Lowering::lower_compare(const Node& n) {
 
 void Lowering::lower_reduce(const Node& n) {
   const auto& op = as<ir::Reduce>(*n.op);
+  if (op.fn == ReduceKind::kProd) return lower_product(n);
   std::vector<Operand> operands = {
       self(n), {"dim", as_ints(op.axes)}, {"keepdim", as_bool(op.keepdims)}};
   if (op.fn == ReduceKind::kSum)  // else integers would be summed as i64
     operands.push_back({"dtype", as_dtype(dtype(n.outputs[0])), true});
   say(n, reduce_target(op.fn), operands);
+}
+
+void Lowering::lower_product(const Node& n) {
+  const auto& op = as<ir::Reduce>(*n.op);
+  ir::Type made = type(n.inputs[0]);
+  std::string value = tensor(n.inputs[0]);
+  for (const int64_t axis : op.axes) {
+    const int64_t along = ir::normal_axis(axis, made.shape.rank(), "Reduce");
+    made.shape[along] = 1;
+    value = emit_.node("aten.prod.dim_int",
+                       {{"self", as_tensor(value)},
+                        {"dim", as_int(along)},
+                        {"keepdim", as_bool(true)},
+                        {"dtype", as_dtype(made.dtype), true}},
+                       made);
+  }
+  if (op.keepdims) return set(n, value);
+  say(n, "aten.squeeze.dims", {{"self", as_tensor(value)}, {"dim", as_ints(op.axes)}});
+}
+
+void Lowering::lower_activation(const Node& n) {
+  using ir::ActivationKind;
+  switch (as<ir::Activation>(*n.op).fn) {
+    case ActivationKind::kSilu:
+      return say(n, "aten.silu.default", {self(n)});
+    case ActivationKind::kGelu:
+      return say(n, "aten.gelu.default", {self(n)});
+    case ActivationKind::kGeluTanh:
+      return say(n, "aten.gelu.default", {self(n), {"approximate", as_string("tanh"), true}});
+    case ActivationKind::kRelu:
+      return say(n, "aten.relu.default", {self(n)});
+    case ActivationKind::kSoftplus:
+      return say(n, "aten.softplus.default", {self(n)});
+    case ActivationKind::kMish:
+      return say(n, "aten.mish.default", {self(n)});
+    case ActivationKind::kElu:
+      return say(n, "aten.elu.default", {self(n)});
+    case ActivationKind::kHardSigmoid:
+      return say(n, "aten.hardsigmoid.default", {self(n)});
+    case ActivationKind::kHardSwish:
+      return say(n, "aten.hardswish.default", {self(n)});
+    case ActivationKind::kRelu6:
+      return say(n, "aten.relu6.default", {self(n)});
+    case ActivationKind::kQuickGelu:
+    case ActivationKind::kLeakyRelu:
+    case ActivationKind::kRelu2:
+      break;  // never claimed
+  }
+  fail(ErrorKind::kInternal, "[pt2] an activation was not decomposed: this is a bug in tranship");
 }
 
 }  // namespace tranship::pt2

@@ -137,7 +137,12 @@ const Case kCases[] = {
     {"gather_last_axis", "  %y = Gather(%x, %i) {axis=-1}\n",
      "index = aten.index.Tensor(x, [None, None, i])\n"},
     {"gather_elements", "  %y = GatherElements(%i, %i) {axis=1}\n",
-     "gather = aten.gather.default(i, 1, i)\n"},
+     "lt = aten.lt.Scalar(i, 0)\nsym_size_int = aten.sym_size.int(x, 1)\n"
+     "add = aten.add.Scalar(i, sym_size_int)\nwhere = aten.where.self(lt, add, i)\n"
+     "gather = aten.gather.default(i, 1, where)\n"},
+    {"gather_elements_from_the_front",
+     "  %a = ArgMax(%x) {axis=-1}\n  %y = GatherElements(%i, %a) {axis=1}\n",
+     "argmax = aten.argmax.default(x, 2)\ngather = aten.gather.default(i, 1, argmax)\n"},
     {"rms_norm", "  %y = RmsNorm(%x, %w) {eps=1e-06}\n",
      "rms_norm = aten.rms_norm.default(x, [8], w, 1e-06)\n"},
     {"layer_norm", "  %y = LayerNorm(%x, %w, _) {eps=1e-05}\n",

@@ -101,6 +101,20 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
       return lower_reduce(n);
     case OpKind::kArgMax:
       return say(n, "aten.argmax.default", {self(n), axis(n, as<ir::ArgMax>(*n.op).axis)});
+    case OpKind::kArgMin:
+      return say(n, "aten.argmin.default", {self(n), axis(n, as<ir::ArgMin>(*n.op).axis)});
+    case OpKind::kTopK:
+      return lower_top_k(n);
+    case OpKind::kConv:
+      return lower_conv(n);
+    case OpKind::kConvTranspose:
+      return lower_conv_transpose(n);
+    case OpKind::kPool:
+      return lower_pool(n);
+    case OpKind::kResize:
+      return lower_resize(n);
+    case OpKind::kPad:
+      return lower_pad(n);
     case OpKind::kCumSum:
       return say(n, "aten.cumsum.default",
                  {self(n),
@@ -135,13 +149,26 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
       return lower_slice(n);
     case OpKind::kGather:
       return lower_gather(n);
-    case OpKind::kGatherElements:
+    case OpKind::kGatherElements: {
+      const int64_t along = as<ir::GatherElements>(*n.op).axis;
       return say(n, "aten.gather.default",
-                 {self(n), axis(n, as<ir::GatherElements>(*n.op).axis), operand("index", n, 1)});
+                 {self(n), axis(n, along), {"index", as_tensor(from_front(n, 1, along))}});
+    }
+    case OpKind::kGatherNd:
+      return lower_gather_nd(n);
+    case OpKind::kScatterElements:
+      return lower_scatter_elements(n);
+    case OpKind::kScatterNd:
+      return lower_scatter_nd(n);
+    case OpKind::kNonZero:
+    case OpKind::kItem:
+      return lower_birth(n);
     case OpKind::kIf:
+      return lower_if(n);
     case OpKind::kLoop:
+      return lower_loop(n);
     case OpKind::kScan:
-      return lower_unsupported(n, std::string(name(n.kind())), "control flow is not written yet");
+      return lower_scan(n);
     case OpKind::kOpaque:
       return lower_unsupported(n, as<ir::Opaque>(*n.op).target,
                                "an operator that nobody has mapped");
@@ -160,6 +187,8 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
     case OpKind::kAttention:
       return lower_attention(n);
     case OpKind::kRope:
+    case OpKind::kMoe:
+    case OpKind::kSelectiveScan:
       break;  // never claimed: decomposed before
   }
   fail(ErrorKind::kInternal, "[pt2] {} was not decomposed: this is a bug in tranship",
@@ -214,15 +243,6 @@ void Lowering::lower_slice(const Node& n) {
   say(n, "aten.slice.Tensor", operands);
 }
 
-void Lowering::lower_gather(const Node& n) {
-  const int64_t along =
-      ir::normal_axis(as<ir::Gather>(*n.op).axis, shape(n.inputs[0]).rank(), "Gather");
-  std::vector<std::string> indices(static_cast<size_t>(along));  // of the axes before: all
-  indices.push_back(tensor(n.inputs[1]));
-  const std::string list = along == 0 ? as_tensors(indices) : as_optional_tensors(indices);
-  say(n, "aten.index.Tensor", {self(n), {"indices", list}});
-}
-
 void Lowering::lower_norm(const Node& n) {
   const bool is_rms = n.kind() == OpKind::kRmsNorm;
   std::vector<Operand> operands = {operand("input", n, 0),
@@ -232,22 +252,6 @@ void Lowering::lower_norm(const Node& n) {
   if (!is_rms) operands.push_back({"bias", has(n, 2) ? as_tensor(tensor(n.inputs[2])) : as_none()});
   operands.push_back({"eps", as_float(eps)});
   say(n, is_rms ? "aten.rms_norm.default" : "aten.layer_norm.default", operands);
-}
-
-void Lowering::lower_activation(const Node& n) {
-  switch (as<ir::Activation>(*n.op).fn) {
-    case ir::ActivationKind::kSilu:
-      return say(n, "aten.silu.default", {self(n)});
-    case ir::ActivationKind::kGelu:
-      return say(n, "aten.gelu.default", {self(n)});
-    case ir::ActivationKind::kGeluTanh:
-      return say(n, "aten.gelu.default", {self(n), {"approximate", as_string("tanh"), true}});
-    case ir::ActivationKind::kRelu:
-      return say(n, "aten.relu.default", {self(n)});
-    case ir::ActivationKind::kQuickGelu:
-      break;  // never claimed
-  }
-  fail(ErrorKind::kInternal, "[pt2] an activation was not decomposed: this is a bug in tranship");
 }
 
 void Lowering::lower_attention(const Node& n) {

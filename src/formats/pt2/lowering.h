@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,10 +62,47 @@ class Lowering {
   void lower_binary(const ir::Node& n);
   void lower_compare(const ir::Node& n);
   void lower_reduce(const ir::Node& n);
+  void lower_product(const ir::Node& n);
   void lower_expand(const ir::Node& n);
   void lower_unsqueeze(const ir::Node& n);
   void lower_slice(const ir::Node& n);
+  // lower_windows.cpp
+  void lower_conv(const ir::Node& n);
+  void lower_conv_transpose(const ir::Node& n);
+  void lower_pool(const ir::Node& n);
+  void lower_resize(const ir::Node& n);
+  void lower_pad(const ir::Node& n);
+  std::string padded(std::string value, ir::Type& type, const std::vector<int64_t>& begin,
+                     const std::vector<int64_t>& end, const std::string& with);
+  std::string taken(const std::string& value, ir::Type& type, int64_t axis,
+                    const std::string& index, const ir::Dim& size);
+  std::string places(ir::PadMode mode, const ir::Dim& size, const ir::Dim& begin,
+                     const ir::Dim& end);
+  // lower_indexing.cpp
   void lower_gather(const ir::Node& n);
+  void lower_gather_nd(const ir::Node& n);
+  void lower_scatter_elements(const ir::Node& n);
+  void lower_scatter_nd(const ir::Node& n);
+  void lower_top_k(const ir::Node& n);
+  void lower_birth(const ir::Node& n);
+  bool is_from_front(ir::ValueId id) const;
+  std::string from_front(const ir::Node& n, size_t index, int64_t axis);
+  std::string counted_from_front(const std::string& at, const ir::Type& made, const ir::Dim& size);
+  std::string index_column(const ir::Node& n, int64_t column);
+  // lower_control.cpp
+  /// A call of an operator that takes graphs.
+  struct HigherOrder {
+    std::vector<std::string> before;  // arguments in front of the graphs
+    std::vector<std::pair<std::string, const ir::Graph*>> graphs;
+    std::vector<std::vector<std::string>> lists;  // of tensors; graphs' constants join the last
+    std::vector<ir::Type> extra;                  // results in front of the node's own
+  };
+  void say_higher_order(const ir::Node& n, std::string_view target, const HigherOrder& operation);
+  void separate(std::vector<std::vector<std::string>>& lists);
+  std::vector<std::string> tensors(std::span<const ir::ValueId> ids);
+  void lower_if(const ir::Node& n);
+  void lower_loop(const ir::Node& n);
+  void lower_scan(const ir::Node& n);
   void lower_norm(const ir::Node& n);
   void lower_activation(const ir::Node& n);
   void lower_attention(const ir::Node& n);

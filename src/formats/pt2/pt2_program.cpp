@@ -168,14 +168,17 @@ std::vector<PlannedFile> Pt2Program::files() const {
   return files;
 }
 
-void Pt2Program::save(const std::filesystem::path& directory, const Sink& sink) const {
+std::vector<PlannedFile> Pt2Program::save(const std::filesystem::path& directory,
+                                          const Sink& sink) const {
+  std::vector<PlannedFile> files = this->files();
   std::vector<std::unique_ptr<AtomicFile>> written;
-  for (const Impl::Archive& archive : impl_->archives) {
+  for (size_t i = 0; i < files.size(); ++i) {
     AtomicFile& file =
-        *written.emplace_back(std::make_unique<AtomicFile>(directory / archive.file()));
-    archive.zip.write(file, "writing " + archive.file(), sink);
+        *written.emplace_back(std::make_unique<AtomicFile>(directory / files[i].name));
+    files[i].hash = impl_->archives[i].zip.write(file, "writing " + files[i].name, sink);
   }
   for (const auto& file : written) file->commit();
+  return files;
 }
 
 }  // namespace tranship::pt2

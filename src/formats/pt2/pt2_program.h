@@ -19,10 +19,11 @@ struct Call {
   PythonValue result;
 };
 
-/// A file that save() will write.
+/// A file that save() will write, or has written.
 struct PlannedFile {
   std::string name;
   uint64_t size_bytes = 0;
+  std::string hash = {};  // base/file_hash.h's, once it is written
 };
 
 /// Cheap to copy. Holds the graphs as JSON and the weights as promises; nothing is read before
@@ -44,8 +45,10 @@ class Pt2Program {
   std::vector<PlannedFile> files() const;
 
   /// Writes files() into an existing directory, each beside its name and renamed when all are
-  /// complete. Errors: io; invalid_argument for a weight that overflows the export's dtype.
-  void save(const std::filesystem::path& directory, const Sink& sink = {}) const;
+  /// complete -> files() with their hashes, made on the way. Errors: io; invalid_argument for a
+  /// weight that overflows the export's dtype.
+  std::vector<PlannedFile> save(const std::filesystem::path& directory,
+                                const Sink& sink = {}) const;
 
  private:
   struct Impl;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -70,13 +71,31 @@ SymbolTable::SymbolTable(const ir::Graph& graph, std::map<std::string, int64_t> 
   for (const ir::Node* node : graph.inputs()) {
     for (const Dim& dim : ir::as<ir::Input>(*node->op).shape.dims) {
       for (const std::string& symbol : dim.symbols()) {
-        if (ranges_.contains(symbol)) continue;
         const auto range = graph.symbols().find(symbol);
-        ranges_.emplace(symbol, range == graph.symbols().end() ? ir::Range() : range->second);
-        names_.emplace_back(symbol, fmt::format("s{}", names_.size()));
+        add(symbol, 's', range == graph.symbols().end() ? ir::Range() : range->second);
       }
     }
   }
+  add_born(graph);
+}
+
+void SymbolTable::add_born(const ir::Graph& graph) {
+  for (const ir::Node& node : graph.nodes()) {
+    const auto symbol = ir::born_symbol(*node.op);
+    if (symbol) {
+      examples_.erase(*symbol);
+      add(*symbol, 'u', {.min = 0, .max = {}});
+    }
+    for (const auto& sub : node.graphs) add_born(*sub);
+  }
+}
+
+/// PyTorch tells sizes born from data ('u') by their names.
+void SymbolTable::add(const std::string& symbol, char prefix, const ir::Range& range) {
+  if (!ranges_.emplace(symbol, range).second) return;
+  const auto number =
+      std::ranges::count_if(names_, [&](const auto& entry) { return entry.second[0] == prefix; });
+  names_.emplace_back(symbol, fmt::format("{}{}", prefix, number));
 }
 
 const std::string& SymbolTable::name(const std::string& symbol) const {
@@ -93,7 +112,8 @@ std::string SymbolTable::factor(const Dim::Factor& factor) const {
   };
   switch (factor.kind) {
     case Kind::kSymbol:
-      return fmt::format("Symbol('{}', positive=True, integer=True)", name(factor.symbol));
+      return fmt::format("Symbol('{}', {}integer=True)", name(factor.symbol),
+                         is_born(factor.symbol) ? "" : "positive=True, ");
     case Kind::kFloorDiv:
       return call("FloorDiv");
     case Kind::kMod:
@@ -122,8 +142,12 @@ std::string SymbolTable::expression(const Dim& dim) const {
 
 std::string SymbolTable::size(const Dim& dim) const {
   if (dim.is_static()) return fmt::format(R"({{"as_int":{}}})", dim.value());
-  return fmt::format(R"({{"as_expr":{{"expr_str":{},"hint":{{"as_int":{}}}}}}})",
-                     json_text(expression(dim)), example(dim));
+  const std::set<std::string> symbols = dim.symbols();
+  const bool known =
+      std::ranges::none_of(symbols, [&](const std::string& symbol) { return is_born(symbol); });
+  const std::string hint = known ? fmt::format(R"({{"as_int":{}}})", example(dim)) : "null";
+  return fmt::format(R"({{"as_expr":{{"expr_str":{},"hint":{}}}}})", json_text(expression(dim)),
+                     hint);
 }
 
 std::string SymbolTable::range_constraints() const {

@@ -24,7 +24,8 @@ std::string json_text(std::string_view text);
 /// The symbols of a component's sizes: PyTorch's names for them, ranges, and an example of each.
 class SymbolTable {
  public:
-  /// Symbols get numbers in the order in which the inputs have them. examples: a size for each.
+  /// Symbols get numbers in the order in which the inputs have them; those born from data, in
+  /// sub-graphs too, in the order of their nodes. examples: a size for each of the inputs'.
   SymbolTable(const ir::Graph& graph, std::map<std::string, int64_t> examples);
 
   /// "s0". Errors: internal for an unknown symbol.
@@ -33,11 +34,15 @@ class SymbolTable {
   std::string expression(const ir::Dim& dim) const;
   /// {"as_int": 4} or {"as_expr": ...}, with the example as its hint.
   std::string size(const ir::Dim& dim) const;
+  /// Errors: invalid_argument if data decide.
   int64_t example(const ir::Dim& dim) const { return dim.evaluate(examples_); }
   /// {"s0": {"min_val": 1, "max_val": null}, ...}.
   std::string range_constraints() const;
 
  private:
+  void add(const std::string& symbol, char prefix, const ir::Range& range);
+  void add_born(const ir::Graph& graph);
+  bool is_born(const std::string& symbol) const { return !examples_.contains(symbol); }
   std::string factor(const ir::Dim::Factor& factor) const;
 
   std::vector<std::pair<std::string, std::string>> names_;  // symbol, PyTorch's name; in order

@@ -171,22 +171,32 @@ std::string ZipWriter::end_records() const {
   return end.bytes;
 }
 
-void ZipWriter::write(AtomicFile& file, std::string_view what, const Sink& sink) const {
+std::string ZipWriter::write(AtomicFile& file, std::string_view what, const Sink& sink) const {
   file.reserve(size_bytes());
   std::vector<PlacedSource> sources;
   for (const Record& record : records_) {
     if (record.source) sources.push_back({record.source, record.data_offset});
   }
-  const std::vector<uint32_t> sums = write_sources(file, sources, Checksums::kCrc32, what, sink);
+  SourceWriter writer(file, size_bytes(), std::move(sources), SourceWriter::Checksums::kCrc32);
+  writer.write(what, sink);
+  const std::vector<uint32_t> sums = writer.checksums();
+  std::vector<std::string> headers;
   std::string directory;
   size_t next = 0;
   for (const Record& record : records_) {
     const uint32_t crc = record.source ? sums[next++] : record.crc;
-    file.write_at(record.header_offset, as_bytes(local_header(record, crc)));
-    file.write_at(record.data_offset, as_bytes(record.bytes));
+    headers.push_back(local_header(record, crc));
     directory += directory_entry(record, crc);
   }
-  file.write_at(directory_offset_, as_bytes(directory + end_records()));
+  directory += end_records();
+  std::vector<PlacedBytes> rest;
+  for (size_t i = 0; i < records_.size(); ++i) {
+    rest.push_back({records_[i].header_offset, as_bytes(headers[i])});
+    if (!records_[i].source) rest.push_back({records_[i].data_offset, as_bytes(records_[i].bytes)});
+  }
+  rest.push_back({directory_offset_, as_bytes(directory)});
+  for (const PlacedBytes& piece : rest) file.write_at(piece.offset, piece.bytes);
+  return writer.hash(rest);
 }
 
 std::string ZipWriter::to_bytes() const {

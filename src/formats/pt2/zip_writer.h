@@ -29,9 +29,9 @@ class ZipWriter {
 
   /// The whole archive's size.
   uint64_t size_bytes() const { return directory_offset_ + directory_size() + end_size(); }
-  /// Writes all of it from the file's start. `what` is what the progress says. Errors: io; those of
-  /// reading the sources.
-  void write(AtomicFile& file, std::string_view what, const Sink& sink = {}) const;
+  /// Writes all of it from the file's start -> the file's hash (base/file_hash.h). `what` is what
+  /// the progress says. Errors: io; those of reading the sources.
+  std::string write(AtomicFile& file, std::string_view what, const Sink& sink = {}) const;
   /// A small archive in memory. Errors: internal if a record is a tensor.
   std::string to_bytes() const;
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/crc32.h"
+#include "base/file_hash.h"
 #include "base/testing.h"
 #include "formats/pt2/deflate_zeros.h"
 
@@ -24,8 +25,9 @@ Tensor numbers(int64_t count) {
 
 std::string write(const ZipWriter& zip, const std::filesystem::path& path) {
   AtomicFile file(path);
-  zip.write(file, "writing");
+  const std::string hash = zip.write(file, "writing");
   file.commit();
+  EXPECT_EQ(hash, hash_of(*MappedFile::open(path)));
   return read_text(path);
 }
 

@@ -1,0 +1,233 @@
+// Branches and loops as PyTorch's higher-order operators: cond, while_loop, scan.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "formats/pt2/lowering.h"
+#include "ir/build.h"
+
+namespace tranship::pt2 {
+
+using ir::as;
+using ir::Graph;
+using ir::Node;
+using ir::ValueId;
+
+namespace {
+
+std::vector<std::string> as_arguments(const std::vector<std::string>& names) {
+  std::vector<std::string> arguments;
+  for (const std::string& name : names) arguments.push_back(as_tensor(name));
+  return arguments;
+}
+
+/// A sub-graph that is being written: its Inputs are its own placeholders. A constant that it needs
+/// as a tensor is one more.
+class SubGraph {
+ public:
+  SubGraph(const Graph& graph, const SymbolTable& symbols, Unsupported& unsupported)
+      : graph_(graph), emit_(symbols), lowering_(graph, emit_, unsupported) {
+    for (const Node* node : graph.inputs()) {
+      const ir::Type& type = graph.type(node->outputs[0]);
+      const std::string name = add_input(type);
+      emit_.set_origins(type.shape, name);
+      lowering_.set_name(node->outputs[0], name);
+    }
+    lower();
+  }
+
+  std::string add_input(const ir::Type& type) {
+    return inputs_.emplace_back(emit_.placeholder("arg", type));
+  }
+  void add_constant(size_t i) { inputs_.push_back(constants()[i].first); }
+  const std::vector<std::pair<std::string, Tensor>>& constants() const {
+    return lowering_.constants();
+  }
+  std::string json(bool gives_tensor) const {
+    return emit_.json(as_arguments(inputs_), as_arguments(results_), gives_tensor);
+  }
+
+ private:
+  /// A value that is an input, or is given twice, is copied: operators of higher order do not
+  /// alias.
+  void lower() {
+    for (const Node& node : graph_.nodes()) lowering_.lower(node);
+    const std::vector<std::string> inputs = inputs_;
+    for (const ir::Output& output : graph_.outputs()) {
+      std::string name = lowering_.tensor(output.value);
+      const bool is_constant =
+          std::ranges::find(constants(), name, &std::pair<std::string, Tensor>::first) !=
+          constants().end();
+      if (is_constant || std::ranges::find(inputs, name) != inputs.end() ||
+          std::ranges::find(results_, name) != results_.end()) {
+        name = emit_.effect("aten.clone.default", {{"self", as_tensor(name)}},
+                            &graph_.type(output.value));
+      }
+      results_.push_back(std::move(name));
+    }
+  }
+
+  const Graph& graph_;
+  Emitter emit_;
+  Lowering lowering_;
+  std::vector<std::string> inputs_, results_;
+};
+
+}  // namespace
+
+/// A tensor that is passed twice is copied: operators of higher order do not alias.
+void Lowering::separate(std::vector<std::vector<std::string>>& lists) {
+  std::set<std::string> seen;
+  for (std::vector<std::string>& list : lists) {
+    for (std::string& name : list) {
+      if (seen.insert(name).second) continue;
+      name = emit_.effect("aten.clone.default", {{"self", as_tensor(name)}}, &emit_.type(name));
+    }
+  }
+}
+
+void Lowering::say_higher_order(const Node& n, std::string_view target,
+                                const HigherOrder& operation) {
+  std::vector<SubGraph> graphs;
+  graphs.reserve(operation.graphs.size());
+  for (const auto& [name, graph] : operation.graphs)
+    graphs.emplace_back(*graph, emit_.symbols(), unsupported_);
+  std::vector<std::vector<std::string>> lists = operation.lists;
+  for (size_t owner = 0; owner < graphs.size(); ++owner) {
+    for (size_t i = 0; i < graphs[owner].constants().size(); ++i) {
+      const Tensor& value = graphs[owner].constants()[i].second;
+      lists.back().push_back(constant(value));
+      for (size_t other = 0; other < graphs.size(); ++other) {
+        if (other == owner) {
+          graphs[other].add_constant(i);
+        } else {
+          graphs[other].add_input({value.dtype(), ir::Shape::of(value.shape())});
+        }
+      }
+    }
+  }
+  std::vector<Operand> operands;
+  for (const std::string& argument : operation.before) operands.push_back({"", argument});
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    const auto& [name, graph] = operation.graphs[i];
+    operands.push_back({"", fmt::format(R"({{"as_graph":{{"name":"{}","graph":{}}}}})", name,
+                                        graphs[i].json(name == "while_loop_cond_graph"))});
+  }
+  separate(lists);
+  for (const std::vector<std::string>& list : lists) operands.push_back({"", as_tensors(list)});
+  std::vector<ir::Type> types = operation.extra;
+  for (const ValueId id : n.outputs) types.push_back(type(id));
+  const std::vector<std::string> results = emit_.higher_order(target, operands, types);
+  for (size_t i = 0; i < n.outputs.size(); ++i)
+    names_[index(n.outputs[i])] = results[operation.extra.size() + i];
+}
+
+std::vector<std::string> Lowering::tensors(std::span<const ValueId> ids) {
+  std::vector<std::string> names;
+  for (const ValueId id : ids) names.push_back(tensor(id));
+  return names;
+}
+
+void Lowering::lower_if(const Node& n) {
+  say_higher_order(
+      n, "higher_order.cond",
+      {.before = {as_tensor(tensor(n.inputs[0]))},
+       .graphs = {{"true_graph", n.graphs[0].get()}, {"false_graph", n.graphs[1].get()}},
+       .lists = {tensors(std::span(n.inputs).subspan(1))},
+       .extra = {}});
+}
+
+void Lowering::lower_scan(const Node& n) {
+  const auto& op = as<ir::Scan>(*n.op);
+  const auto carried = static_cast<size_t>(op.num_carried);
+  const auto scanned = static_cast<size_t>(op.num_scanned);
+  const std::span<const ValueId> inputs(n.inputs);
+  say_higher_order(
+      n, "higher_order.scan",
+      {.before = {},
+       .graphs = {{"scan_combine_graph", n.graphs[0].get()}},
+       .lists = {tensors(inputs.first(carried)), tensors(inputs.subspan(carried, scanned)),
+                 tensors(inputs.subspan(carried + scanned))},
+       .extra = {}});
+}
+
+namespace {
+
+/// Inputs of the graphs of a while_loop: trip, going, carried..., trips, captured...
+struct LoopInputs {
+  ir::Value trip, going, trips;
+  std::vector<ir::Value> carried, captured;
+};
+
+LoopInputs add_inputs(Graph& to, const Graph& body, size_t num_carried) {
+  const auto add = [&](const ir::Type& type) {
+    ir::Input input;
+    input.dtype = type.dtype;
+    input.shape = type.shape;
+    return to.add_one(ir::make(std::move(input)), {});
+  };
+  LoopInputs in;
+  in.trip = add({DType::kI64, {}});
+  in.going = add({DType::kBool, {}});
+  const std::vector<const Node*> inputs = body.inputs();  // trip, carried..., captured...
+  for (size_t i = 1; i <= num_carried; ++i)
+    in.carried.push_back(add(body.type(inputs[i]->outputs[0])));
+  in.trips = add({DType::kI64, {}});
+  for (size_t i = num_carried + 1; i < inputs.size(); ++i)
+    in.captured.push_back(add(body.type(inputs[i]->outputs[0])));
+  return in;
+}
+
+/// Whether there is another trip.
+std::unique_ptr<Graph> loop_condition(const Graph& body, size_t num_carried) {
+  auto graph = std::make_unique<Graph>("condition");
+  const LoopInputs in = add_inputs(*graph, body, num_carried);
+  const ir::Value left = ir::compare(ir::CompareKind::kLess, in.trip, in.trips);
+  graph->add_output("going", ir::logical_and(left, in.going));
+  return graph;
+}
+
+/// One trip: the next trip, whether to go on, what is carried.
+std::unique_ptr<Graph> loop_body(const Graph& body, size_t num_carried) {
+  auto graph = std::make_unique<Graph>("body");
+  const LoopInputs in = add_inputs(*graph, body, num_carried);
+  std::vector<ir::Value> values = {in.trip};
+  values.insert(values.end(), in.carried.begin(), in.carried.end());
+  values.insert(values.end(), in.captured.begin(), in.captured.end());
+  ir::Copier copier(body, *graph);
+  size_t next = 0;
+  for (const Node& node : body.nodes()) {
+    if (node.kind() == ir::OpKind::kInput) {
+      copier.set(node.outputs[0], values[next++]);
+    } else {
+      copier.copy(node);
+    }
+  }
+  graph->add_output("trip", in.trip + 1);
+  copier.finish();
+  return graph;
+}
+
+}  // namespace
+
+void Lowering::lower_loop(const Node& n) {
+  const auto carried = static_cast<size_t>(as<ir::Loop>(*n.op).num_carried);
+  const std::unique_ptr<Graph> condition = loop_condition(*n.graphs[0], carried);
+  const std::unique_ptr<Graph> body = loop_body(*n.graphs[0], carried);
+  const std::span<const ValueId> inputs(n.inputs);  // trips, going, carried..., captured...
+  std::vector<std::string> state = {constant(Tensor(DType::kI64, {})), tensor(inputs[1])};
+  for (std::string& name : tensors(inputs.subspan(2, carried))) state.push_back(std::move(name));
+  std::vector<std::string> captured = {tensor(inputs[0])};
+  for (std::string& name : tensors(inputs.subspan(2 + carried)))
+    captured.push_back(std::move(name));
+  say_higher_order(n, "higher_order.while_loop",
+                   {.before = {},
+                    .graphs = {{"while_loop_cond_graph", condition.get()},
+                               {"while_loop_body_graph", body.get()}},
+                    .lists = {std::move(state), std::move(captured)},
+                    .extra = {{DType::kI64, {}}, {DType::kBool, {}}}});
+}
+
+}  // namespace tranship::pt2
