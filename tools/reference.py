@@ -63,7 +63,8 @@ def stored(tensor, positions=None):
 
 
 def as_tensors(inputs):
-    return {name: torch.tensor(values, dtype=torch.int64) for name, values in inputs.items()}
+    dtypes = {"input_features": torch.float32}
+    return {name: torch.tensor(values, dtype=dtypes.get(name, torch.int64)) for name, values in inputs.items()}
 
 
 def forward_runs(case):
@@ -71,7 +72,7 @@ def forward_runs(case):
         result = build(case)(**as_tensors(run.inputs))
         outputs = {name: result[name] for name in OUTPUTS if result.get(name) is not None}
         # Only outputs with a sequence axis are thinned.
-        length = len(run.inputs["input_ids"][0])
+        length = len(run.inputs["input_ids"][0]) if "input_ids" in run.inputs else None
         yield {
             "inputs": run.inputs,
             "outputs": {
@@ -145,6 +146,7 @@ def versions():
 
 def tiny(out, only):
     cases = {**reference_cases.causal_cases(), **reference_cases.bert_cases(), **reference_cases.t5_cases()}
+    cases.update(reference_cases.whisper_cases())
     named = [(name, forward_runs, case) for name, case in cases.items()]
     named += [(f"generation_{name}", generation_runs, case) for name, case in reference_cases.generation_cases().items()]
     pairs = reference_cases.encoder_decoder_cases()

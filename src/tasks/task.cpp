@@ -127,7 +127,9 @@ class Builder {
       const auto in = [&](const std::vector<std::string>& list) {
         return std::find(list.begin(), list.end(), name) != list.end();
       };
-      if (in(options_.graph_inputs) || in(more)) names.emplace_back(name);
+      const bool asked =
+          options_.graph_inputs ? in(*options_.graph_inputs) : name == "attention_mask";
+      if (asked || in(more)) names.emplace_back(name);
     }
     return names;
   }
@@ -196,7 +198,7 @@ class Builder {
 
   void check_graph_inputs() const {
     const std::vector<std::string_view> known = selected_.optional_inputs();
-    for (const std::string& name : options_.graph_inputs) {
+    for (const std::string& name : options_.graph_inputs.value_or(std::vector<std::string>())) {
       if (name == main_input_name() || (is_encoder_decoder() && name == "decoder_input_ids") ||
           std::find(known.begin(), known.end(), name) != known.end())
         continue;

@@ -17,8 +17,9 @@ struct TaskOptions {
   DType dtype = DType::kF32;      // of weights and activations
   std::string architecture = {};  // a class of Transformers; empty: config.json's architectures[0],
                                   // else the family's first
-  /// Optional inputs that the graphs take. In the model's order, whatever the order here.
-  std::vector<std::string> graph_inputs = {"attention_mask"};
+  /// Optional inputs that the graphs take. In the model's order, whatever the order here. Absent:
+  /// attention_mask, if the model takes one.
+  std::optional<std::vector<std::string>> graph_inputs = {};
   /// What inputs and outputs of caches begin with: Transformers 5.23 says past_key_values, newer
   /// ones cache.
   std::string cache_name = "past_key_values";
