@@ -5,6 +5,7 @@ Configs are spelled as checkpoints in the wild spell them: old ones have `rope_s
 new ones `rope_parameters`. All dtypes are float32.
 """
 
+import math
 from dataclasses import dataclass, field
 
 VOCAB = 96
@@ -40,6 +41,52 @@ ENCODER = {
     "layer_norm_eps": 1e-12,
     "pad_token_id": PAD,
     "dtype": "float32",
+}
+
+ENCODER_DECODER = {
+    "t5": {
+        "architectures": ["T5ForConditionalGeneration"],
+        "vocab_size": VOCAB,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 48,
+        "num_layers": 2,
+        "num_heads": 4,
+        "relative_attention_num_buckets": 8,
+        "relative_attention_max_distance": 20,
+        "feed_forward_proj": "relu",
+        "dropout_rate": 0.1,
+        "layer_norm_epsilon": 1e-6,
+        "n_positions": 64,
+        "is_encoder_decoder": True,
+        "pad_token_id": PAD,
+        "eos_token_id": 1,
+        "decoder_start_token_id": PAD,
+        "dtype": "float32",
+    },
+    "whisper": {
+        "architectures": ["WhisperForConditionalGeneration"],
+        "vocab_size": VOCAB,
+        "num_mel_bins": 8,
+        "d_model": 32,
+        "encoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "encoder_ffn_dim": 48,
+        "decoder_layers": 2,
+        "decoder_attention_heads": 4,
+        "decoder_ffn_dim": 48,
+        "max_source_positions": 20,
+        "max_target_positions": 32,
+        "activation_function": "gelu",
+        "dropout": 0.0,
+        "scale_embedding": False,
+        "is_encoder_decoder": True,
+        "pad_token_id": PAD,
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+        "decoder_start_token_id": PAD,
+        "dtype": "float32",
+    },
 }
 
 LABELS = {
@@ -113,6 +160,8 @@ class Forward:
     # Arguments of the class besides the config, and the tensors which a checkpoint then lacks.
     arguments: dict = field(default_factory=dict)
     absent_tensors: list = field(default_factory=list)
+    # Weights that the class ties and this checkpoint does not.
+    own_tensors: list = field(default_factory=list)
 
 
 @dataclass
@@ -373,6 +422,117 @@ def bert_cases():
         "bert_question_answering": Forward(bert("ForQuestionAnswering"), whole),
     }
     return cases
+
+
+def encoder_decoder(family, **changes):
+    config = {"model_type": family, **ENCODER_DECODER[family], **changes}
+    return {key: value for key, value in config.items() if value is not ...}  # ... removes a key
+
+
+def beside(inputs, length, salt=3):
+    """The same with tokens for the decoder."""
+    return {**inputs, "decoder_input_ids": token_ids(len(inputs["input_ids"]), length, salt)}
+
+
+def t5_cases():
+    left, right = padded(7, 4, "left"), padded(7, 5, "right", 1)
+    decoder_left = padded(4, 3, "left", 3)
+    rows = [
+        Run(beside(plain(1), 1)),
+        Run(beside(left, 4)),
+        Run(beside(right, 3)),
+        Run(beside(plain(33, 2), 25), [0, 16, 31, 32]),
+        Run(
+            {
+                **left,
+                "decoder_input_ids": decoder_left["input_ids"],
+                "decoder_attention_mask": [[1] * 4, [1] * 4],
+            }
+        ),
+    ]
+    gated = {"feed_forward_proj": "gated-gelu"}
+    saved = {"dense_act_fn": "gelu_new", "is_gated_act": True, "scale_decoder_outputs": False, "classifier_dropout": 0.0}
+    wide = {"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128}
+    long = [Run(beside(plain(150, 2), 150), [0, 75, 149])]
+    encoder_rows = [Run({key: run.inputs[key] for key in ("input_ids", "attention_mask")}, run.positions) for run in rows[:4]]
+    return {
+        "t5_default": Forward(encoder_decoder("t5"), rows),
+        "t5_buckets": Forward(encoder_decoder("t5", num_layers=1, **wide), long),
+        "t5_buckets_absent": Forward(
+            encoder_decoder("t5", relative_attention_num_buckets=..., relative_attention_max_distance=...), rows[1:3]
+        ),
+        "t5_d_kv": Forward(encoder_decoder("t5", d_kv=12, num_heads=3), rows[:3]),
+        "t5_num_decoder_layers": Forward(encoder_decoder("t5", num_decoder_layers=1), rows[:3]),
+        "t5_gated_gelu": Forward(
+            encoder_decoder("t5", **gated, tie_word_embeddings=False), rows[:4], own_tensors=["lm_head.weight"]
+        ),
+        "t5_gated_gelu_saved_again": Forward(
+            encoder_decoder("t5", **gated, tie_word_embeddings=True, **saved), rows[:3], own_tensors=["lm_head.weight"]
+        ),
+        "t5_gated_gelu_no_head": Forward(encoder_decoder("t5", **gated, tie_word_embeddings=False), rows[:3]),
+        "t5_gated_silu": Forward(encoder_decoder("t5", feed_forward_proj="gated-silu"), rows[:3]),
+        "t5_gelu": Forward(encoder_decoder("t5", feed_forward_proj="gelu"), rows[:3]),
+        "t5_model": Forward(encoder_decoder("t5", architectures=["T5Model"]), rows),
+        "t5_encoder_model": Forward(
+            encoder_decoder("t5", architectures=["T5EncoderModel"], is_encoder_decoder=False, use_cache=False), encoder_rows
+        ),
+    }
+
+
+def sounds(batch, mel=8, frames=40, salt=0):
+    """Something like a spectrogram, in two digits."""
+    return {
+        "input_features": [
+            [[round(math.sin(0.37 * (i + 1) * (j + 2) + 1.3 * row + salt), 2) for i in range(frames)] for j in range(mel)]
+            for row in range(batch)
+        ]
+    }
+
+
+def whisper_cases():
+    rows = [
+        Run({**sounds(1), "decoder_input_ids": token_ids(1, 1, 3)}),
+        Run({**sounds(2, salt=1), "decoder_input_ids": token_ids(2, 5, 4)}),
+        Run({**sounds(1, salt=2), "decoder_input_ids": token_ids(1, 32, 5)}),
+        Run(
+            {
+                **sounds(2, salt=3),
+                "decoder_input_ids": padded(4, 3, "left", 3)["input_ids"],
+                "decoder_attention_mask": [[1] * 4, [1] * 4],
+            }
+        ),
+    ]
+    sizes = {"encoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24}
+    other = {**sizes, "num_hidden_layers": 1, "decoder_attention_heads": 8, "activation_function": "relu"}
+    mel = [Run({**sounds(1, 5, 24), "decoder_input_ids": token_ids(1, 3, 3)})]
+    return {
+        "whisper_default": Forward(encoder_decoder("whisper"), rows),
+        "whisper_sizes": Forward(encoder_decoder("whisper", **other), rows[:2]),
+        "whisper_mel": Forward(encoder_decoder("whisper", num_mel_bins=5, max_source_positions=12), mel),
+        "whisper_untied": Forward(encoder_decoder("whisper", tie_word_embeddings=False), rows[:2]),
+        "whisper_model": Forward(encoder_decoder("whisper", architectures=["WhisperModel"]), rows[:2]),
+    }
+
+
+@dataclass
+class EncoderDecoder:
+    """The encoder over `inputs`, prefill over so many tokens of the decoder, then cached steps."""
+
+    config: dict
+    prompts: list  # (inputs of the encoder, tokens of the decoder)
+    num_steps: int = 5
+
+
+def encoder_decoder_cases():
+    left, right = padded(7, 4, "left", 5), padded(9, 5, "right", 1)
+    return {
+        "t5_default": EncoderDecoder(encoder_decoder("t5"), [(plain(7, 4), 1), (left, 3), (right, 1), (plain(1, 4), 1)]),
+        "t5_long": EncoderDecoder(encoder_decoder("t5", num_decoder_layers=1), [(plain(33, 4), 1)], 24),
+        "t5_gated_gelu": EncoderDecoder(
+            encoder_decoder("t5", feed_forward_proj="gated-gelu", tie_word_embeddings=False), [(right, 2)]
+        ),
+        "whisper_default": EncoderDecoder(encoder_decoder("whisper"), [(sounds(1), 1), (sounds(2, salt=1), 4)]),
+    }
 
 
 def generation_cases():

@@ -72,11 +72,13 @@ OutputVerdict difference(const std::string& component, const std::string& name, 
   return verdict;
 }
 
-/// The longest sum: the widest row of a matrix.
+/// The longest sum: the widest row of a matrix, or of a convolution's window.
 int64_t longest_sum_of(const ir::Program& program) {
   int64_t longest = 1;
   for (const auto& [name, source] : program.parameters) {
-    if (source->shape().size() == 2) longest = std::max(longest, source->shape()[1]);
+    int64_t sum = 1;
+    for (size_t axis = 1; axis < source->shape().size(); ++axis) sum *= source->shape()[axis];
+    longest = std::max(longest, sum);
   }
   return longest;
 }
@@ -138,9 +140,12 @@ Reference reference_of(const ExportedModel& model, const Checkpoint& checkpoint,
   const OnnxConfig config = OnnxConfig::from_json(metadata.export_config);
   const DType dtype = find_dtype(metadata.export_dtype).value_or(DType::kF32);
   std::vector<std::string> taken;
-  const std::set<std::string> known = {"attention_mask", "token_type_ids", "position_ids"};
-  for (const Port& port : model.components().front().second.program.inputs()) {
-    if (known.contains(port.name)) taken.push_back(port.name);
+  const std::set<std::string> known = {"attention_mask", "token_type_ids", "position_ids",
+                                       "decoder_attention_mask"};
+  for (const auto& [name, component] : model.components()) {
+    for (const Port& port : component.program.inputs()) {
+      if (known.contains(port.name)) taken.push_back(port.name);
+    }
   }
   const tasks::TaskOptions options = {.dtype = dtype,
                                       .architecture = metadata.architecture,
