@@ -106,7 +106,8 @@ TEST_F(CommandLine, list_has_each_class_with_tasks_and_formats) {
 }
 
 TEST_F(CommandLine, each_command_has_a_manual_with_examples) {
-  for (const char* command : {"export", "run", "generate", "inspect", "list", "completion"}) {
+  for (const char* command :
+       {"export", "run", "generate", "inspect", "verify", "list", "completion"}) {
     const std::string page = output_of({command, "--help"});
     EXPECT_THAT(page, AllOf(StartsWith(std::string("tranship ") + command + ": "),
                             HasSubstr("\nExamples:\n"), HasSubstr("--help")));

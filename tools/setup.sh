@@ -155,7 +155,7 @@ pin() { section sdk models | grep "^$1=="; }
 
 setup_sdk() {
   need g++ g++ cmake cmake ninja ninja-build ccache ccache protoc protobuf-compiler python3 python3 unzip unzip \
-    flock util-linux - libprotobuf-dev - libfmt-dev - nlohmann-json3-dev - libcli11-dev - libgtest-dev - libgmock-dev \
+    flock util-linux - libprotobuf-dev - libfmt-dev - nlohmann-json3-dev - libcli11-dev - libxxhash-dev - libgtest-dev - libgmock-dev \
     - python3-pip - python3-venv
   need_rust
   if [ -n "${TRANSHIP_SDK:-}" ]; then

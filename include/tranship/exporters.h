@@ -139,6 +139,7 @@ struct RunOptions {
 struct ArtifactFile {
   std::string name;
   uint64_t size_bytes = 0;
+  std::string hash = {};  // as export.json records it; empty if it is not known
 };
 
 /// Where an artifact is within a directory, and how it shall run.

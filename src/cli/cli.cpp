@@ -44,7 +44,7 @@ class Line {
     root_.footer(kExamples);
     root_.require_subcommand(0, 1);
     for (const auto add :
-         {add_export, add_run, add_generate, add_inspect, add_list, add_completion}) {
+         {add_export, add_run, add_generate, add_inspect, add_verify, add_list, add_completion}) {
       commands_.push_back(add(root_, console_));
     }
   }

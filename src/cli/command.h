@@ -26,6 +26,7 @@ Command add_export(CLI::App& root, Console& console);
 Command add_run(CLI::App& root, Console& console);
 Command add_generate(CLI::App& root, Console& console);
 Command add_inspect(CLI::App& root, Console& console);
+Command add_verify(CLI::App& root, Console& console);
 Command add_list(CLI::App& root, Console& console);
 Command add_completion(CLI::App& root, Console& console);
 

@@ -1,6 +1,7 @@
 #include "exporters/export_json.h"
 
 #include "base/error.h"
+#include "base/file_hash.h"
 #include "base/json.h"
 #include "tranship/version.h"
 
@@ -31,6 +32,21 @@ Json metadata_json(const ExportMetadata& metadata) {
           {"out_spec", text_or_null(metadata.out_spec)},
           {"in_constants", parsed(metadata.in_constants, Json::object())},
           {"out_constants", parsed(metadata.out_constants, Json::array())}};
+}
+
+Json files_json(const std::vector<ArtifactFile>& files) {
+  Json out = Json::object();
+  for (const ArtifactFile& file : files) {
+    out[file.name] = {{"size_bytes", file.size_bytes}};
+    if (!file.hash.empty()) out[file.name]["hash"] = file.hash;
+  }
+  return out;
+}
+
+/// The hash of all but itself.
+std::string hash_of_document(Json document) {
+  document["tranship"].erase("hash");
+  return hash_of(as_bytes(to_python_json(document)));
 }
 
 // ---- reading
@@ -150,17 +166,18 @@ std::vector<Manifest::Component> read_components(const Place& components) {
   return out;
 }
 
-std::vector<ArtifactFile> read_files(const Place& document) {
+std::vector<ArtifactFile> read_files(const Place& document, const std::string& key) {
   const std::optional<Place> ours = document.find("tranship");
   if (!ours) return {};
-  const std::optional<Place> files = ours->find("files");
+  const std::optional<Place> files = ours->find(key);
   if (!files) return {};
   files->require_object();
+  const bool is_known = ours->text_of("hash_scheme") == kHashScheme;
   std::vector<ArtifactFile> out;
   for (const auto& [name, entry] : files->value.items()) {
     const Place file = files->of(name, entry);
     check_file_name(file, name);
-    out.push_back({name, file.at("size_bytes").count()});
+    out.push_back({name, file.at("size_bytes").count(), is_known ? file.text_of("hash") : ""});
   }
   return out;
 }
@@ -187,12 +204,22 @@ std::string write_manifest(const Manifest& manifest) {
                    {"export_format", manifest.export_format},
                    {"components", std::move(components)}};
   if (!manifest.files.empty()) {
-    Json files = Json::object();
-    for (const ArtifactFile& file : manifest.files)
-      files[file.name] = {{"size_bytes", file.size_bytes}};
-    document["tranship"] = {{"version", version()}, {"files", std::move(files)}};
+    Json& ours = document["tranship"];
+    ours = {{"version", version()}, {"files", files_json(manifest.files)}};
+    ours["hash_scheme"] = kHashScheme;
+    if (!manifest.small_files.empty()) ours["small_files"] = files_json(manifest.small_files);
+    const std::string hash = hash_of_document(document);
+    ours["hash"] = hash;
   }
   return to_python_json(document) + "\n";
+}
+
+std::optional<bool> is_as_written(std::string_view where, std::string_view text) {
+  const Json json = parse_json("export.json", where, text);
+  const std::optional<Place> ours = Place{where, "", json}.find("tranship");
+  const std::string hash = ours ? ours->text_of("hash") : std::string();
+  if (hash.empty()) return std::nullopt;
+  return ours->text_of("hash_scheme") == kHashScheme && hash == hash_of_document(json);
 }
 
 Manifest read_manifest(std::string_view where, std::string_view text, const Sink& sink) {
@@ -203,7 +230,8 @@ Manifest read_manifest(std::string_view where, std::string_view text, const Sink
   Manifest manifest;
   manifest.export_format = document.at("export_format").text();
   manifest.components = read_components(document.at("components"));
-  manifest.files = read_files(document);
+  manifest.files = read_files(document, "files");
+  manifest.small_files = read_files(document, "small_files");
   return manifest;
 }
 

@@ -2,6 +2,7 @@
 // Transformers' format (schema_version 1), with a block of our own that its loader passes over.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,14 +23,24 @@ struct Manifest {
   std::vector<Component> components;
   /// All files of the components with their sizes, if tranship wrote the artifact; else empty.
   std::vector<ArtifactFile> files;
+  /// The small files that were written with them. They may be edited: only `verify` looks at this.
+  std::vector<ArtifactFile> small_files = {};
 };
+
+/// What stands for a hash before it is known, as long as one.
+inline constexpr std::string_view kNoHashYet = "0000000000000000";
+
+/// Whether export.json is as tranship wrote it; nothing if it has no hash of itself.
+/// Errors: those of read_manifest.
+std::optional<bool> is_as_written(std::string_view where, std::string_view text);
 
 /// The text of the file.
 std::string write_manifest(const Manifest& manifest);
 
 /// Reads what anybody wrote. `where` is the file's name in messages. Unknown keys are passed over;
 /// a newer schema_version is a warning. Errors: corrupt, with the path of the key, for a wrong
-/// type, a missing key, or a file name that is more than a name.
+/// type, a missing key, or a file name that is more than a name. Hashes of another scheme than
+/// base/file_hash.h's are passed over.
 Manifest read_manifest(std::string_view where, std::string_view text, const Sink& sink = {});
 
 }  // namespace tranship::exporters

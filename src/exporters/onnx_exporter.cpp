@@ -80,7 +80,8 @@ void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DTy
   }
   artifact.manifest.export_format = OnnxExporter::kExportFormat;
   for (const onnx::PlannedFile& file : artifact.program->files()) {
-    artifact.manifest.files.push_back({file.name, file.size_bytes});
+    artifact.manifest.files.push_back(
+        {file.name, file.size_bytes, std::string(exporters::kNoHashYet)});
   }
 }
 
@@ -110,6 +111,8 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
       checkpoint.data(),
       exporters::exported_config(checkpoint.data().config, made.architecture, dtype),
       task == Task::kGeneration);
+  artifact.manifest.small_files = exporters::list(artifact.small_files);
+  for (ArtifactFile& file : artifact.manifest.small_files) file.hash = exporters::kNoHashYet;
   auto impl = std::make_shared<ExportedModel::Impl>();
   impl->artifact = std::make_shared<const Artifact>(std::move(artifact));
   return ExportedModel(std::move(impl));

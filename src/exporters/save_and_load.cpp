@@ -5,6 +5,7 @@
 #include "base/atomic_file.h"
 #include "base/directory_lock.h"
 #include "base/error.h"
+#include "base/file_hash.h"
 #include "base/mapped_file.h"
 #include "exporters/exported_model.h"
 #include "formats/onnx/model_summary.h"
@@ -63,6 +64,17 @@ uint64_t size_of(const fs::path& path) {
 }
 
 // ---- saving
+
+/// Puts the sizes and hashes of what was written into the manifest.
+void record(const std::vector<onnx::PlannedFile>& programs, const fs::path& directory,
+            Manifest& manifest) {
+  for (size_t i = 0; i < programs.size(); ++i) manifest.files[i].hash = programs[i].hash;
+  for (ArtifactFile& file : manifest.small_files) {
+    const auto written = MappedFile::open(directory / file.name);
+    file.size_bytes = written->bytes().size();
+    file.hash = hash_of(written->bytes());
+  }
+}
 
 /// Copies the programs of a loaded artifact.
 void copy_programs(const Artifact& artifact, const fs::path& directory, const Sink& sink) {
@@ -181,13 +193,16 @@ void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink)
   for (const ArtifactFile& file : planned) remove_leftovers(directory / file.name);
   check_space(directory, planned);
   remove_manifest(directory);
+  Manifest manifest = artifact.manifest;
+  std::vector<onnx::PlannedFile> programs;
   if (artifact.program) {
-    artifact.program->save(directory, sink);
+    programs = artifact.program->save(directory, sink);
   } else {
     copy_programs(artifact, directory, sink);
   }
   exporters::write(artifact.small_files, directory);
-  write_text(directory / kManifestFile, exporters::write_manifest(artifact.manifest));
+  if (artifact.program) record(programs, directory, manifest);
+  write_text(directory / kManifestFile, exporters::write_manifest(manifest));
 }
 
 ExportedModel ExportedModel::from_pretrained(const fs::path& directory, const Source& source,

@@ -10,6 +10,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/file_hash.h"
 #include "formats/onnx/emitter.h"
 #include "formats/onnx/lower.h"
 #include "onnx-ml.pb.h"
@@ -20,8 +21,6 @@ namespace tranship::onnx {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr int64_t kBlockElements =
-    1 << 15;  // 128 KB of f32 stay in a core's cache on their way to the file
 constexpr uint64_t kProtobufLimit = (uint64_t{1} << 31) - 1;
 
 /// A weight's place in the data file.
@@ -72,7 +71,7 @@ struct OnnxProgram::Impl {
   void place(const ir::Program& program, const std::vector<std::string>& used);
   void add_weight(const std::string& name, ::onnx::GraphProto* graph);
   std::string data_file(size_t component) const { return names[component] + ".onnx.data"; }
-  void write_data(AtomicFile& file, const Sink& sink) const;
+  std::string write_data(AtomicFile& file, const Sink& sink) const;
 };
 
 void OnnxProgram::Impl::lower(const ir::Program& program) {
@@ -199,64 +198,68 @@ std::vector<PlannedFile> OnnxProgram::files() const {
   return files;
 }
 
-/// All cores take blocks in order; each block has its place, so the bytes do not depend on who is
-/// faster.
-void OnnxProgram::Impl::write_data(AtomicFile& file, const Sink& sink) const {
-  struct Block {
-    const Placed* weight;
-    int64_t first;
-  };
-  std::vector<Block> blocks;
-  for (const auto& [name, placed] : weights) {
-    for (int64_t first = 0; first < placed.source->num_elements(); first += kBlockElements)
-      blocks.push_back({&placed, first});
-  }
-  std::sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) {
-    return std::pair(a.weight->offset, a.first) < std::pair(b.weight->offset, b.first);
-  });
-  std::atomic<size_t> next = 0;
-  std::atomic<uint64_t> done = 0;
-  std::atomic<bool> failed = false;
-  std::mutex mutex;  // guards `error` and the sink
-  std::exception_ptr error;
-  const auto work = [&] {
-    try {
-      std::vector<std::byte> buffer;
-      for (size_t i = next++; i < blocks.size() && !failed; i = next++) {
-        const TensorSource& source = *blocks[i].weight->source;
-        const int64_t count = std::min(kBlockElements, source.num_elements() - blocks[i].first);
-        const size_t element = size_bytes(source.dtype());
-        const size_t start = static_cast<size_t>(blocks[i].first) * element,
-                     size = static_cast<size_t>(count) * element;
-        if (const std::optional<FileRange> range = source.file_range()) {
-          file.write_at(blocks[i].weight->offset + start, range->bytes().subspan(start, size));
-          range->file->release(range->offset + start, size);
-        } else {
-          buffer.resize(size);
-          source.read(blocks[i].first, count, buffer);
-          file.write_at(blocks[i].weight->offset + start, buffer);
-        }
-        const uint64_t total = done += size;
-        const std::lock_guard lock(mutex);
-        sink.report(total, data_size, "writing " + data_file(0));
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-      failed = true;
-    }
-  };
-  std::vector<std::thread> helpers;
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  for (unsigned i = 1; i < std::min<size_t>(cores, blocks.size()); ++i) helpers.emplace_back(work);
-  work();
-  for (std::thread& t : helpers) t.join();
-  if (error) std::rethrow_exception(error);
-}
+namespace {
 
-void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink) const {
-  const Impl& impl = *impl_;
-  for (const std::filesystem::path& file : impl.referred) {
+/// Writes the data file block by block of its hash; 128 KiB stay in a core's cache on their way.
+class DataWriter {
+ public:
+  /// All must outlive it. weights: in the order of their places, which do not overlap.
+  DataWriter(AtomicFile& file, uint64_t size, const std::vector<const Placed*>& weights)
+      : file_(file), size_(size), weights_(weights) {}
+
+  size_t num_blocks() const { return (size_ + kHashBlockBytes - 1) / kHashBlockBytes; }
+  uint64_t block_size(size_t block) const {
+    return std::min<uint64_t>(kHashBlockBytes, size_ - block * kHashBlockBytes);
+  }
+
+  /// Writes one block -> its hash. One thread a writer; several writers may write one file.
+  uint64_t write(size_t block) {
+    uint64_t at = block * kHashBlockBytes;
+    const uint64_t end = at + block_size(block);
+    auto next = std::upper_bound(weights_.begin(), weights_.end(), at,
+                                 [](uint64_t a, const Placed* b) { return a < b->offset; });
+    if (next != weights_.begin()) --next;
+    for (; next != weights_.end() && (*next)->offset < end; ++next) {
+      const uint64_t weight_end = (*next)->offset + (*next)->source->size_bytes();
+      if (weight_end <= at) continue;
+      const uint64_t from = std::max(at, (*next)->offset), to = std::min(end, weight_end);
+      hasher_.add_zeros(from - at);  // between weights; the file has them already
+      write_piece(**next, from - (*next)->offset, to - from);
+      at = to;
+    }
+    hasher_.add_zeros(end - at);
+    return hasher_.finish();
+  }
+
+ private:
+  void write_piece(const Placed& weight, size_t start, size_t size) {
+    const TensorSource& source = *weight.source;
+    if (const std::optional<FileRange> range = source.file_range()) {
+      const Bytes bytes = range->bytes().subspan(start, size);
+      hasher_.add(bytes);
+      file_.write_at(weight.offset + start, bytes);
+      range->file->release(range->offset + start, size);
+      return;
+    }
+    const size_t element = size_bytes(source.dtype());
+    buffer_.resize(size);
+    source.read(static_cast<int64_t>(start / element), static_cast<int64_t>(size / element),
+                buffer_);
+    hasher_.add(buffer_);
+    file_.write_at(weight.offset + start, buffer_);
+  }
+
+  AtomicFile& file_;
+  uint64_t size_;
+  const std::vector<const Placed*>& weights_;
+  BlockHasher hasher_;
+  std::vector<std::byte> buffer_;
+};
+
+/// Errors: unsupported if weights that are referred to do not lie in `directory`.
+void check_referred(const std::set<std::filesystem::path>& referred,
+                    const std::filesystem::path& directory) {
+  for (const std::filesystem::path& file : referred) {
     const std::filesystem::path there = directory / file.filename();
     std::error_code ignored;
     const bool is_plain = std::filesystem::symlink_status(there, ignored).type() ==
@@ -271,13 +274,61 @@ void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink)
          "copy",
          file.string(), directory.string());
   }
+}
+
+}  // namespace
+
+/// All cores take blocks in order; each block has its place, so the bytes do not depend on who is
+/// faster. -> the file's hash.
+std::string OnnxProgram::Impl::write_data(AtomicFile& file, const Sink& sink) const {
+  std::vector<const Placed*> sorted;
+  for (const auto& [name, placed] : weights) {
+    if (placed.source->num_elements() > 0) sorted.push_back(&placed);
+  }
+  std::ranges::sort(sorted, {}, &Placed::offset);
+  std::vector<uint64_t> hashes(DataWriter(file, data_size, sorted).num_blocks());
+  std::atomic<size_t> next = 0;
+  std::atomic<uint64_t> done = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex;  // guards `error` and the sink
+  std::exception_ptr error;
+  const auto work = [&] {
+    try {
+      DataWriter writer(file, data_size, sorted);
+      for (size_t i = next++; i < hashes.size() && !failed; i = next++) {
+        hashes[i] = writer.write(i);
+        const uint64_t total = done += writer.block_size(i);
+        const std::lock_guard lock(mutex);
+        sink.report(total, data_size, "writing " + data_file(0));
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!error) error = std::current_exception();
+      failed = true;
+    }
+  };
+  std::vector<std::thread> helpers;
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  for (unsigned i = 1; i < std::min<size_t>(cores, hashes.size()); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& t : helpers) t.join();
+  if (error) std::rethrow_exception(error);
+  return hash_of_blocks(hashes);
+}
+
+std::vector<PlannedFile> OnnxProgram::save(const std::filesystem::path& directory,
+                                           const Sink& sink) const {
+  const Impl& impl = *impl_;
+  check_referred(impl.referred, directory);
+  std::vector<PlannedFile> planned = files();  // a component's graph, then its data
   std::vector<std::unique_ptr<AtomicFile>> written;
   for (size_t i = 0; i < impl.names.size(); ++i) {
     AtomicFile& data =
         *written.emplace_back(std::make_unique<AtomicFile>(directory / impl.data_file(i)));
+    planned[2 * i + 1].hash = hash_of(Bytes());
     if (i == 0 && impl.options.weights == Weights::kExternal) {
       data.reserve(impl.data_size);
-      impl.write_data(data, sink);
+      planned[1].hash = impl.write_data(data, sink);
     }
   }
   for (size_t i = 0; i < impl.names.size(); ++i) {
@@ -290,8 +341,10 @@ void OnnxProgram::save(const std::filesystem::path& directory, const Sink& sink)
     }
     written.emplace_back(std::make_unique<AtomicFile>(directory / (impl.names[i] + ".onnx")))
         ->write(bytes);
+    planned[2 * i].hash = hash_of(as_bytes(bytes));
   }
   for (const auto& file : written) file->commit();
+  return planned;
 }
 
 }  // namespace tranship::onnx

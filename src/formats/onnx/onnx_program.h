@@ -23,10 +23,11 @@ struct OnnxOptions {
   Weights weights = Weights::kExternal;
 };
 
-/// A file that save() will write.
+/// A file that save() will write, or has written.
 struct PlannedFile {
   std::string name;
   uint64_t size_bytes = 0;
+  std::string hash = {};  // base/file_hash.h's, once it is written
 };
 
 /// Cheap to copy. Holds the graphs as protobuf and the weights as promises; nothing is read before
@@ -46,9 +47,11 @@ class OnnxProgram {
   std::vector<PlannedFile> files() const;
 
   /// Writes files() into an existing directory, each beside its name and renamed when all are
-  /// complete. Errors: io; invalid_argument for a weight that overflows the export's dtype; for
-  /// kReference unsupported if a weight does not lie as it is in a regular file of that directory.
-  void save(const std::filesystem::path& directory, const Sink& sink = {}) const;
+  /// complete -> files() with their hashes, made on the way. Errors: io; invalid_argument for a
+  /// weight that overflows the export's dtype; for kReference unsupported if a weight does not lie
+  /// as it is in a regular file of that directory.
+  std::vector<PlannedFile> save(const std::filesystem::path& directory,
+                                const Sink& sink = {}) const;
 
  private:
   struct Impl;
