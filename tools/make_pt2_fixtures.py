@@ -763,6 +763,12 @@ def weights():
     return Weights(), [(floats(2, 4, seed=5),)], None
 
 
+@case(stored=True, pickled=True)
+def weights_pickled():
+    """As torch 2.8 wrote weights and constants."""
+    return weights()
+
+
 # ---- writing
 
 def tensor_json(tensor):
@@ -825,12 +831,21 @@ def golden_call(module, call, initial):
     return result
 
 
-def recompress(data, path, stored):
-    """Without stack traces, which would be most of the file; the same bytes each time."""
+def pickled(tensors):
+    buffer = io.BytesIO()
+    torch.save(tensors, buffer)
+    return buffer.getvalue()
+
+
+def recompress(program, data, path, options):
+    """Without sample inputs; the same bytes each time."""
     source = zipfile.ZipFile(io.BytesIO(data))
+    stored = options.get("stored", False)
     with zipfile.ZipFile(path, "w") as target:
         for info in source.infolist():
             content = source.read(info)
+            if options.get("pickled") and ("/data/weights/" in info.filename or "/data/constants/" in info.filename):
+                continue
             if info.filename.endswith("models/model.json"):
                 content = json.dumps(json.loads(content), separators=(",", ":")).encode()
             if "/sample_inputs/" in info.filename:
@@ -838,6 +853,10 @@ def recompress(data, path, stored):
             entry = zipfile.ZipInfo(info.filename, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
             target.writestr(entry, content)
+        if options.get("pickled"):
+            root = source.namelist()[0].split("/")[0]
+            target.writestr(zipfile.ZipInfo(f"{root}/data/weights/model.pt"), pickled(dict(program.state_dict)))
+            target.writestr(zipfile.ZipInfo(f"{root}/data/constants/model.pt"), pickled(dict(program.constants)))
 
 
 def strip(graph_module):
@@ -862,7 +881,7 @@ def make(name, build, options):
         strip(program.graph_module)
         buffer = io.BytesIO()
         torch.export.save(program, buffer)
-        recompress(buffer.getvalue(), FOLDER / f"{name}.pt2", options.get("stored", False))
+        recompress(program, buffer.getvalue(), FOLDER / f"{name}.pt2", options)
         golden = {"calls": [golden_call(module, call, initial) for call in calls]}
     (FOLDER / f"{name}.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
     print(name, (FOLDER / f"{name}.pt2").stat().st_size, (FOLDER / f"{name}.json").stat().st_size)

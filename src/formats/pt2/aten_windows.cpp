@@ -174,7 +174,7 @@ Value adapted(Value x, int64_t axis, const Dim& out) {
   const Dim in = x.shape()[axis];
   if (in == out) return x;
   if (out == Dim(1)) return reduce(ir::ReduceKind::kMean, x, {axis}, true);
-  constexpr int64_t kMaxElements = 1 << 24;
+  constexpr int64_t kMaxElements = 1 << 22;
   if (!in.is_static() || !out.is_static() || in.value() * out.value() > kMaxElements)
     fail(ErrorKind::kUnsupported, "adaptive windows of an axis that is not fixed");
   const Value last = move_axis(x, axis, x.rank() - 1);

@@ -113,7 +113,8 @@ Dim Bounds::clamp(const Dim& index, const Dim& size) const {
     const Dim is_negative = min(max(-1 * index, 0), 1);
     return smaller(is_negative * wrapped + (1 - is_negative) * max(index, 0), size);
   }
-  return smaller(larger(from_end ? index + size : index, 0), size);
+  if (from_end) return larger(index + size, 0);
+  return smaller(larger(index, 0), size);
 }
 
 }  // namespace tranship::pt2

@@ -21,6 +21,7 @@ using Names = std::set<std::string>;
 
 constexpr std::string_view kComponent = "model";
 constexpr std::string_view kBareOutput = "output";
+constexpr int64_t kMaxConstantElements = 1024;  // buffers up to here are written into the graph
 
 /// The names of what the module takes and gives, in the order of the signature.
 struct LeafNames {
@@ -63,6 +64,7 @@ class Run {
     component.states = std::move(states_);
     out.program.components.push_back(std::move(component));
     out.program.parameters = std::move(parameters_);
+    out.module_class = program_.module_class;
     out.in_spec = program_.in_spec;
     out.out_spec = program_.out_spec;
     out.input_constants = std::move(input_constants_);
@@ -293,7 +295,8 @@ void Run::bind_user_input(size_t i, size_t leaf) {
                         std::holds_alternative<BoolArgument>(argument);
   if (!is_fixed)
     fail(ErrorKind::kUnsupported, "[pt2] '{}': an input that is {}", file_, tag_of(argument));
-  input_constants_.push_back({static_cast<int64_t>(leaf), json_of(argument)});
+  if (name.empty()) name = program_.inputs[i].target;
+  input_constants_.push_back({static_cast<int64_t>(leaf), name, json_of(argument)});
 }
 
 const StoredTensor& Run::stored(const InputSpec& spec) const {
@@ -326,6 +329,7 @@ void Run::bind_stored(size_t i, const InputSpec& spec) {
   const TensorMeta& meta = meta_of(argument->name);
   const DType dtype = dtype_of(meta, spec.target);
   const Shape shape = Shape::of(tensor.source->shape());
+  const bool is_parameter = spec.kind == InputSpec::Kind::kParameter;
   if (dtype != tensor.source->dtype() || !(shape_of(meta, argument->name) == shape)) {
     corrupt("the weight '{}' is {}{}, but the graph takes {}{}", spec.target,
             name(tensor.source->dtype()), shape.text(), name(dtype),
@@ -338,6 +342,10 @@ void Run::bind_stored(size_t i, const InputSpec& spec) {
     return;
   }
   auto& value = parameter_values_[tensor.first_name];
+  const int64_t elements = tensor.source->num_elements();
+  if (!value && (elements == 0 || (!is_parameter && elements <= kMaxConstantElements))) {
+    value = constant(*graph_, read_all(*tensor.source));
+  }
   if (!value) {
     ir::Param param;
     param.name = parameter_name(tensor.first_name);
@@ -417,7 +425,7 @@ void Run::add_outputs() {
       const std::vector<Actual> actual = actuals_of(outputs[i], scope_);
       add_output(name, to_value(*graph_, std::get<Number>(actual.at(0))));
     } else {
-      output_constants_.push_back({index, json});
+      output_constants_.push_back({index, name, json});
     }
   }
   add_written_outputs();

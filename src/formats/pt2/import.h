@@ -20,7 +20,8 @@ struct Unmapped {
 /// A leaf of what the module takes or gives that is not a tensor: it is the same in each call.
 struct ConstantLeaf {
   int64_t index = 0;  // among the leaves
-  std::string json;   // "null", "3", "true"
+  std::string name;
+  std::string json;  // "null", "3", "true"
 };
 
 struct ImportedProgram {
@@ -28,7 +29,8 @@ struct ImportedProgram {
   /// leaves ("past_key_values.layers.0.keys"); what is on both sides, because the graph changes it,
   /// is a state: "input.X" and "output.X".
   ir::Program program;
-  std::string in_spec;  // PyTorch's tree specs, as the file has them; empty if it has none
+  std::string module_class;  // "LlamaForCausalLM"; empty if the file does not say
+  std::string in_spec;       // PyTorch's tree specs, as the file has them; empty if it has none
   std::string out_spec;
   std::vector<ConstantLeaf> input_constants;
   std::vector<ConstantLeaf> output_constants;

@@ -214,9 +214,8 @@ void Importer::run_node(const Node& node, const Graph& graph, const Used& used, 
     }
     // What follows an Opaque may not fit it: that is for the mapping to cure.
     if (!unmapped_.empty()) return make_opaque(node, graph, scope);
-    const ErrorKind kind =
-        error.kind() == ErrorKind::kInternal ? ErrorKind::kInternal : ErrorKind::kCorrupt;
-    fail(kind, "[pt2] '{}': node '{}' ({}) makes no sense: {}; {}", file_, node.name, node.target,
+    fail(ErrorKind::kCorrupt,
+         "[pt2] '{}': node '{}' ({}) makes no sense: {}; {}", file_, node.name, node.target,
          error.what(), place_of(node));
   }
 }

@@ -264,6 +264,17 @@ std::string innermost_module(std::string_view stack) {
   return std::string(path);
 }
 
+/// The class of the first entry, whose path is empty: "key,,package.module.Class".
+std::string outermost_class(std::string_view stack) {
+  const std::string_view first = stack.substr(0, stack.find(';'));
+  const size_t comma = first.find(',');
+  if (comma == first.npos) return {};
+  const size_t second = first.find(',', comma + 1);
+  if (second == first.npos) return {};
+  const std::string_view type = first.substr(second + 1);
+  return std::string(type.substr(type.rfind('.') + 1));
+}
+
 /// The line of a stack trace that says where its innermost call stands.
 std::string last_place(std::string_view trace) {
   const size_t at = trace.rfind("File \"");
@@ -284,8 +295,10 @@ Node node(const At& at) {
   out.outputs = at["outputs"].list(argument);
   if (const auto name = at.find("name")) out.name = name->text();
   const At metadata = at["metadata"];
-  if (const auto stack = metadata.find("nn_module_stack"))
+  if (const auto stack = metadata.find("nn_module_stack")) {
     out.module_path = innermost_module(stack->text());
+    out.root_class = outermost_class(stack->text());
+  }
   if (const auto trace = metadata.find("stack_trace")) out.source_line = last_place(trace->text());
   return out;
 }
@@ -420,6 +433,9 @@ ExportedProgram read_program(std::string_view where, std::string_view json) {
   at["range_constraints"].each_entry(
       [&](const std::string& symbol, const At& v) { out.ranges.emplace(symbol, range(v)); });
   if (const auto version = at.find("torch_version")) out.torch_version = version->text();
+  for (const Node& n : out.graph.nodes) {
+    if (out.module_class.empty()) out.module_class = n.root_class;
+  }
   return out;
 }
 

@@ -120,6 +120,7 @@ struct Node {
   std::vector<Argument> outputs;
   std::string name;
   std::string module_path;  // "model.layers.0.mlp", from nn_module_stack; may be empty
+  std::string root_class;   // of the outermost module
   std::string source_line;  // the last place of the stack trace; may be empty
 };
 
@@ -164,6 +165,7 @@ struct ExportedProgram {
   std::vector<std::string> argument_names;
   std::map<std::string, Range> ranges;  // by symbol: "s0"; derived expressions as well
   std::string torch_version;
+  std::string module_class;  // "LlamaForCausalLM", from the outermost of an nn_module_stack; or empty
 };
 
 /// A tensor of the archive: a part of a record's storage.
