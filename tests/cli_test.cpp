@@ -367,7 +367,8 @@ TEST_F(CommandLine, a_directory_with_a_gguf_shows_what_the_file_shows) {
   Json of_file = json_of({"inspect", file, "--json"});
   Json of_directory = json_of({"inspect", path("one"), "--json"});
   EXPECT_EQ(of_file["kind"], "gguf");
-  EXPECT_EQ(of_directory, of_file);
+  for (const char* key : {"kind", "path", "tensors", "config", "dtype"})
+    EXPECT_EQ(of_directory[key], of_file[key]) << key;
 }
 
 TEST_F(CommandLine, a_range_of_the_cache_may_begin_at_0_and_ranges_hold_when_it_runs) {
@@ -382,7 +383,8 @@ TEST_F(CommandLine, a_range_of_the_cache_may_begin_at_0_and_ranges_hold_when_it_
 
 TEST_F(CommandLine, an_export_that_refers_to_its_weights_counts_what_it_writes) {
   NamedTensors weights;
-  for (const Json& tensor : json_of({"inspect", config(), "--json"})["tensors"]) {
+  const Json report = json_of({"inspect", config(), "--json"});
+  for (const Json& tensor : report["tensors"]) {
     const std::string name = tensor["name"].get<std::string>();
     const auto shape = tensor["shape"].get<std::vector<int64_t>>();
     weights.emplace(name, read_all(*hash_source(name, DType::kF32, shape)));

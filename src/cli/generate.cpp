@@ -5,6 +5,7 @@
 #include <CLI/App.hpp>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -207,9 +208,13 @@ void add_sampling_options(CLI::App& app, Options& options) {
             ->type_name("R")
             ->group(group),
         is_positive, "a number over 0");
-  app.add_option("--seed", options.seed, "The same seed gives the same text. Samples.")
-      ->type_name("N")
-      ->group(group);
+  const auto is_seed = [](double value) {
+    return value >= 0 && value < 0x1p64 && value == std::floor(value);
+  };
+  limit(app.add_option("--seed", options.seed, "The same seed gives the same text. Samples.")
+            ->type_name("N")
+            ->group(group),
+        is_seed, "a whole number of 64 bits");
 }
 
 }  // namespace
