@@ -17,18 +17,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 12> kCompanions = {"tokenizer.json",
-                                                          "tokenizer_config.json",
-                                                          "special_tokens_map.json",
-                                                          "vocab.txt",
-                                                          "vocab.json",
-                                                          "merges.txt",
-                                                          "added_tokens.json",
-                                                          "tokenizer.model",
-                                                          "chat_template.jinja",
-                                                          "chat_template.json",
-                                                          "preprocessor_config.json",
-                                                          "processor_config.json"};
+// What tokenizers and processors of Transformers read, whatever their age.
+constexpr auto kCompanions = std::to_array<std::string_view>({"tokenizer.json",
+                                                              "tokenizer_config.json",
+                                                              "special_tokens_map.json",
+                                                              "added_tokens.json",
+                                                              "vocab.txt",
+                                                              "vocab.json",
+                                                              "merges.txt",
+                                                              "tokenizer.model",
+                                                              "spiece.model",
+                                                              "sentencepiece.bpe.model",
+                                                              "source.spm",
+                                                              "target.spm",
+                                                              "target_vocab.json",
+                                                              "tekken.json",
+                                                              "tiktoken.model",
+                                                              "bpe.codes",
+                                                              "normalizer.json",
+                                                              "entity_vocab.json",
+                                                              "chat_template.jinja",
+                                                              "chat_template.json",
+                                                              "preprocessor_config.json",
+                                                              "video_preprocessor_config.json",
+                                                              "processor_config.json"});
 
 /// Whether a file or a link to one is there.
 bool has_file(const fs::path& path) {

@@ -24,10 +24,7 @@ struct CheckpointData {
   std::optional<Config> generation_config;
   /// By Transformers' name. Empty for a synthetic checkpoint: ask find_tensor().
   std::map<std::string, TensorSourcePtr> tensors;
-  /// Files that an artifact takes along unchanged: tokenizer.json, tokenizer_config.json,
-  /// special_tokens_map.json, vocab.txt, vocab.json, merges.txt, added_tokens.json,
-  /// tokenizer.model, chat_template.jinja, chat_template.json, preprocessor_config.json,
-  /// processor_config.json: those that exist.
+  /// Files that an artifact takes along unchanged: those of companion_names() that exist.
   std::vector<std::filesystem::path> companions;
   /// The same, made in memory (a GGUF's tokenizer): file name -> text.
   std::map<std::string, std::string> made_companions;
@@ -37,7 +34,7 @@ struct CheckpointData {
   TensorSourcePtr find_tensor(const std::string& name, const std::vector<int64_t>& shape) const;
 };
 
-/// The names that companions can have.
+/// The names that companions can have: what tokenizers and processors of Transformers read.
 std::span<const std::string_view> companion_names();
 
 /// Element i of the tensor `name` (hash weights, DESIGN.md): matrices and above uniform with

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -119,6 +120,11 @@ uint64_t total_bytes(const ExportedModel& model) {
   return total;
 }
 
+bool has_tokenizer(const ExportedModel& model) {
+  return std::ranges::any_of(model.files(),
+                             [](const ArtifactFile& f) { return f.name == "tokenizer.json"; });
+}
+
 Json report(const Options& options, const Export& made) {
   const ExportMetadata& metadata = made.model.components().front().second.metadata;
   Json out;
@@ -142,6 +148,7 @@ Json report(const Options& options, const Export& made) {
     out["files"].push_back(std::move(entry));
   }
   out["bytes"] = total_bytes(made.model);
+  out["tokenizer"] = has_tokenizer(made.model);
   if (options.dry_run) {
     out["parameters"] = made.facts.num_parameters;
     out["state_bytes_per_token"] = made.facts.state_bytes_per_token;

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::string_view kConfigFile = "tokenizer_config.json";
 // Any of these means that there is a tokenizer, if not one that can be read here.
-constexpr std::array<std::string_view, 5> kTokenizers = {kConfigFile, "tokenizer.json", "vocab.txt",
-                                                         "vocab.json", "tokenizer.model"};
+constexpr auto kTokenizers = std::to_array<std::string_view>(
+    {kConfigFile, "tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model",
+     "sentencepiece.bpe.model", "tekken.json", "tiktoken.model"});
 
 bool is_tokenizer(const std::string& name) {
   return std::ranges::find(kTokenizers, name) != kTokenizers.end();

@@ -89,6 +89,10 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const OnnxConfig& config,
                           const Sink& sink) {
   check_config(checkpoint, config);
+  if (checkpoint.data().kind != CheckpointKind::kSynthetic) {
+    const std::string problem = exporters::tokenizer_problem(checkpoint.data());
+    if (!problem.empty()) sink.warn(problem);
+  }
   const DType dtype =
       config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
   const tasks::TaskOptions options = {

@@ -1,5 +1,6 @@
 // An artifact's way to disk and back. Whole or absent: export.json goes first and comes last.
 #include <algorithm>
+#include <set>
 #include <system_error>
 
 #include "base/atomic_file.h"
@@ -126,17 +127,40 @@ void check_sizes(const Artifact& artifact) {
   }
 }
 
-/// The files of an artifact that tranship did not write: a program and what Transformers puts
-/// beside it.
-std::vector<ArtifactFile> find_files(const Artifact& artifact) {
-  std::vector<ArtifactFile> files;
-  for (const Manifest::Component& component : artifact.manifest.components) {
-    files.push_back({component.file, size_of(artifact.directory / component.file)});
-    const std::string data = component.file + ".data";
-    std::error_code ignored;
-    if (fs::exists(artifact.directory / data, ignored))
-      files.push_back({data, size_of(artifact.directory / data)});
+/// Whether a name that a stranger wrote can only be that of a file in the same folder.
+bool is_plain(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
+/// Errors: io for weights that stayed behind when the programs were moved.
+void check_data_files(const Artifact& artifact) {
+  std::vector<std::string> missing;
+  std::error_code ignored;
+  for (const std::string& name : artifact.data_files) {
+    if (is_plain(name) && !fs::exists(artifact.directory / name, ignored)) missing.push_back(name);
   }
+  if (missing.empty()) return;
+  fail(ErrorKind::kIo,
+       "[load] '{}': the weights lie in {}, which is not there: move it along with the .onnx",
+       artifact.directory.string(), listed(missing));
+}
+
+/// The files of an artifact that tranship did not write: the programs, what their weights lie in
+/// whatever it is called, and the data file that Transformers puts beside each.
+std::vector<ArtifactFile> find_files(const Artifact& artifact) {
+  std::set<std::string> names;
+  for (const std::string& name : artifact.data_files) {
+    if (is_plain(name)) names.insert(name);
+  }
+  for (const Manifest::Component& component : artifact.manifest.components) {
+    names.insert(component.file);
+    std::error_code ignored;
+    const std::string data = component.file + ".data";
+    if (fs::exists(artifact.directory / data, ignored)) names.insert(data);
+  }
+  std::vector<ArtifactFile> files;
+  for (const std::string& name : names) files.push_back({name, size_of(artifact.directory / name)});
   return files;
 }
 
@@ -166,6 +190,7 @@ Artifact load(const fs::path& directory, const Sink& sink) {
     artifact.components.emplace_back(component.name,
                                      ExportedComponent{std::move(program), component.metadata});
   }
+  check_data_files(artifact);
   if (artifact.manifest.files.empty()) artifact.manifest.files = find_files(artifact);
   artifact.small_files = exporters::small_files_in(directory);
   return artifact;

@@ -75,6 +75,30 @@ SmallFiles small_files_of(const CheckpointData& checkpoint, std::string config,
   return files;
 }
 
+std::string tokenizer_problem(const CheckpointData& checkpoint) {
+  constexpr std::string_view kTokenizer = "tokenizer.json";
+  if (checkpoint.made_companions.contains(std::string(kTokenizer))) return "";
+  std::vector<std::string> vocabularies;
+  for (const fs::path& path : checkpoint.companions) {
+    const std::string name = path.filename().string();
+    if (name == kTokenizer) return "";
+    const bool is_vocabulary = name.ends_with(".model") || name.starts_with("vocab.");
+    if (is_vocabulary || name == "tekken.json") vocabularies.push_back(name);
+  }
+  if (vocabularies.empty()) {
+    return fmt::format(
+        "[export] '{}' has no tokenizer: the artifact takes and gives token ids, and `tranship "
+        "generate` cannot use it. A tokenizer.json beside config.json goes along",
+        checkpoint.path.string());
+  }
+  return fmt::format(
+      "[export] '{}' has no tokenizer.json, only {}: it goes along, and Transformers reads it, but "
+      "`tranship generate` does not. Python's AutoTokenizer.from_pretrained('{}')"
+      ".save_pretrained('{}') makes one",
+      checkpoint.path.string(), listed(vocabularies), checkpoint.path.string(),
+      checkpoint.path.string());
+}
+
 SmallFiles small_files_in(const fs::path& directory) {
   SmallFiles files;
   files.config = read_if_there(directory / kConfigFile);

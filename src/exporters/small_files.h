@@ -30,6 +30,9 @@ SmallFiles small_files_of(const CheckpointData& checkpoint, std::string config,
 /// Those of a saved artifact.
 SmallFiles small_files_in(const std::filesystem::path& directory);
 
+/// What to say of a checkpoint whose text cannot be turned into ids here; empty if it can.
+std::string tokenizer_problem(const CheckpointData& checkpoint);
+
 /// Names and sizes as they will be written.
 std::vector<ArtifactFile> list(const SmallFiles& files);
 /// Errors: io.
