@@ -50,7 +50,7 @@ void copy_file_bytes(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 std::string exported_config(const Config& config, const std::string& architecture, DType dtype) {
-  Json json = parse_json("config", config.where(), config.to_json());
+  Json json = parse_json("config", config.where(), config.to_json(), NonFinite::kAsPython);
   json["architectures"] = {architecture};
   const bool has_dtype = json.contains("dtype") || json.contains("torch_dtype");
   json.erase("torch_dtype");  // what Transformers 4 called it

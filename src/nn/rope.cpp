@@ -170,7 +170,14 @@ Frequencies longrope_frequencies(const RopeParameters& r, const std::vector<doub
          "head_dim; found {}",
          f.size(), factors.size());
   }
-  for (size_t i = 0; i < f.size(); ++i) f[i] /= factors[i];
+  for (size_t i = 0; i < f.size(); ++i) {
+    if (!(factors[i] > 0) || !std::isfinite(factors[i])) {
+      fail(ErrorKind::kInvalidArgument,
+           "[config] rope_parameters: long_factor and short_factor need positive numbers, found {}",
+           factors[i]);
+    }
+    f[i] /= factors[i];
+  }
   return f;
 }
 
