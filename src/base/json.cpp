@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <set>
@@ -69,7 +68,7 @@ constexpr auto kExpected = std::to_array<Expected>({
     {"while parsing object separator", "':'"},
     {"while parsing object", "',' or '}'"},
     {"while parsing array", "',' or ']'"},
-    {"expected end of input", "nothing more"},
+    {"; expected end of input", "nothing more"},
     {"while parsing value", "a value (an object, a list, a string, a number, true, false, null)"},
 });
 
@@ -83,6 +82,21 @@ std::string found_at(std::string_view text, size_t offset) {
     ++size;
   if (size > 0) return fmt::format("'{}'", text.substr(offset, size));
   return fmt::format("the byte 0x{:02x}", static_cast<unsigned char>(text[offset]));
+}
+
+/// Where the token begins that was read up to `last`: a string or a word is read to its end before
+/// it is found to be wrong.
+size_t begin_of_token(std::string_view text, size_t last) {
+  constexpr std::string_view kMarks = ",:[]{}\"";
+  if (last >= text.size() || text[last] <= ' ') return last;
+  if (text[last] == '"') {
+    const size_t open = last > 0 ? text.rfind('"', last - 1) : text.npos;
+    return open == text.npos ? last : open;
+  }
+  while (last > 0 && kMarks.find(text[last]) == kMarks.npos && text[last - 1] > ' ' &&
+         kMarks.find(text[last - 1]) == kMarks.npos)
+    --last;
+  return last;
 }
 
 /// A text whose Infinity, -Infinity and NaN are numbers that JSON has, of the same length; and what
@@ -194,16 +208,8 @@ void append_python(const Json& value, PythonStyle style, size_t depth, std::stri
 std::string syntax_problem(std::string_view text, size_t byte, std::string_view message) {
   const auto* expected = std::ranges::find_if(
       kExpected, [&](const Expected& e) { return message.find(e.reading) != message.npos; });
-  // A word is read to its end before it is found to be none.
-  const size_t last_read = message.find("last read: '");
-  size_t begin = byte > 0 ? byte - 1 : 0;
-  if (begin < text.size() && last_read != message.npos) {
-    while (begin > 0 && text[begin - 1] > ' ' &&
-           std::strchr(",:[]{}\"", text[begin - 1]) == nullptr)
-      --begin;
-  }
   return fmt::format("expected {}, found {}", expected == kExpected.end() ? "JSON" : expected->what,
-                     found_at(text, begin));
+                     found_at(text, begin_of_token(text, byte > 0 ? byte - 1 : 0)));
 }
 
 Json parse_json(std::string_view operation, std::string_view where, std::string_view text,

@@ -71,7 +71,7 @@ TEST(ParseJsonTest, bad_syntax_says_what_was_expected_and_found_and_nothing_of_t
 TEST(ParseJsonTest, numbers_that_only_python_writes_are_read_where_they_are_expected) {
   const std::string_view text =
       R"({"Infinity": "NaN \" -Infinity", "a": [0.0, Infinity, 1, -Infinity], "b": {"c": NaN}, "d": -2})";
-  EXPECT_THAT(corrupt_message(text), HasSubstr("column 47 is not JSON"));
+  EXPECT_THAT(corrupt_message(text), HasSubstr("column 45 is not JSON"));
   const Json value = parse_json("config", "c.json", text, NonFinite::kAsPython);
   EXPECT_EQ(value["Infinity"], "NaN \" -Infinity");
   EXPECT_EQ(to_python_json_line(value["a"]), "[0.0, Infinity, 1, -Infinity]");

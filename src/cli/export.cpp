@@ -67,6 +67,7 @@ OnnxConfig config_of(const Options& options) {
 struct Export {
   ExportedModel model;
   std::string task;
+  uint64_t written_bytes = 0;
   double seconds = 0;
   ModelFacts facts;  // of a dry run
 };
@@ -87,6 +88,12 @@ ModelFacts weigh(const Checkpoint& checkpoint, const OnnxConfig& config, const E
   return facts_of(build_task(made.task, checkpoint.data(), options, {}));
 }
 
+uint64_t total_bytes(const std::vector<ArtifactFile>& files) {
+  uint64_t total = 0;
+  for (const ArtifactFile& file : files) total += file.size_bytes;
+  return total;
+}
+
 Export do_export(const Options& options, Console& console) {
   const auto begun = std::chrono::steady_clock::now();
   const Sink sink = console.sink();
@@ -100,8 +107,10 @@ Export do_export(const Options& options, Console& console) {
                            ? exporter.export_for_generation(checkpoint, config, sink)
                            : exporter.export_model(checkpoint, config, sink),
               .task = task,
+              .written_bytes = 0,
               .seconds = 0,
               .facts = {}};
+  made.written_bytes = total_bytes(made.model.files(options.output));
   if (options.dry_run) {
     made.facts = weigh(checkpoint, config, made);
   } else {
@@ -112,12 +121,6 @@ Export do_export(const Options& options, Console& console) {
   console.progress().clear();
   made.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return made;
-}
-
-uint64_t total_bytes(const ExportedModel& model) {
-  uint64_t total = 0;
-  for (const ArtifactFile& file : model.files()) total += file.size_bytes;
-  return total;
 }
 
 bool has_tokenizer(const ExportedModel& model) {
@@ -147,7 +150,8 @@ Json report(const Options& options, const Export& made) {
     entry["bytes"] = file.size_bytes;
     out["files"].push_back(std::move(entry));
   }
-  out["bytes"] = total_bytes(made.model);
+  out["bytes"] = total_bytes(made.model.files());
+  out["written_bytes"] = made.written_bytes;
   out["tokenizer"] = has_tokenizer(made.model);
   if (options.dry_run) {
     out["parameters"] = made.facts.num_parameters;
@@ -173,7 +177,6 @@ std::string describe(const Options& options, const Export& made, const Console& 
                                           : format_bytes(file.size_bytes)});
   }
   out += files.text() + "\n";
-  const uint64_t bytes = total_bytes(made.model);
   if (options.dry_run) {
     out += fmt::format("{} parameters", format_exact(made.facts.num_parameters));
     if (made.facts.state_bytes_per_token > 0) {
@@ -181,11 +184,11 @@ std::string describe(const Options& options, const Export& made, const Console& 
           fmt::format(", {} B of cache per token", format_exact(made.facts.state_bytes_per_token));
     }
     return out + fmt::format("\n{} would write {} to {}\n",
-                             console.tinted(Tint::kGreen, "Dry run:"), format_bytes(bytes),
-                             printable(options.output));
+                             console.tinted(Tint::kGreen, "Dry run:"),
+                             format_bytes(made.written_bytes), printable(options.output));
   }
   return out + fmt::format("{} {} to {} in {}\n", console.tinted(Tint::kGreen, "Wrote"),
-                           format_bytes(bytes), printable(options.output),
+                           format_bytes(made.written_bytes), printable(options.output),
                            format_duration(made.seconds));
 }
 
@@ -232,6 +235,13 @@ void add_shape_options(CLI::App& app, Options& options) {
       ->group(group);
 }
 
+std::string cache_name_problem(const std::string& word) {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  const bool is_word = !word.empty() && word.find_first_not_of(kLetters) == word.npos;
+  return is_word ? "" : "'" + word + "' is not made of letters, digits and _";
+}
+
 void add_graph_options(CLI::App& app, Options& options) {
   const std::string group = "Graphs and weights";
   add_choice(app, "--dtype", options.dtype, {"f32", "f16", "bf16"},
@@ -239,9 +249,10 @@ void add_graph_options(CLI::App& app, Options& options) {
              "kernels for it, else f32. A "
              "weight that does not fit is an error.")
       ->group(group);
-  app.add_option("--opset", options.opset, "ONNX opset, 18 to 24; by default 20.")
-      ->type_name("N")
-      ->group(group);
+  limit(app.add_option("--opset", options.opset, "ONNX opset, 18 to 24; by default 20.")
+            ->type_name("N")
+            ->group(group),
+        18, 24);
   add_choice(app, "--weights", options.weights, {"copy", "reference"},
              "copy: into the artifact's own data file (the default). reference: the graphs point "
              "into the checkpoint's "
@@ -260,7 +271,8 @@ void add_graph_options(CLI::App& app, Options& options) {
                  "default), or cache as newer "
                  "Transformers say.")
       ->type_name("NAME")
-      ->group(group);
+      ->group(group)
+      ->check(cache_name_problem, "");
 }
 
 }  // namespace

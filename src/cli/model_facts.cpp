@@ -50,9 +50,26 @@ ModelFacts facts_of(const tasks::TaskProgram& made) {
   return facts;
 }
 
+namespace {
+
+/// What a JSON file without a model_type is, and what to do with it.
+std::string_view hint_of(const Config& config) {
+  if (config.has("weight_map"))
+    return "it is the index of a sharded checkpoint: give its directory";
+  if (config.has("export_format")) return "it is an artifact's export.json: give its directory";
+  if (config.has("model") && config.has("added_tokens")) return "it is a tokenizer";
+  return "expected a model's config.json";
+}
+
+}  // namespace
+
 Checkpoint open_config(const std::filesystem::path& path) {
   auto data = std::make_shared<CheckpointData>();
   data->config = Config::parse(path.string(), read_text(path));
+  if (!data->config.has("model_type")) {
+    fail(ErrorKind::kInvalidArgument, "[open] '{}' is JSON without a model_type: {}", path.string(),
+         hint_of(data->config));
+  }
   return Checkpoint(std::move(data));
 }
 

@@ -29,8 +29,7 @@ std::vector<std::string> tokenizer_names(const Checkpoint& checkpoint) {
     has_tokenizer |= is_tokenizer(name);
     if (name == kConfigFile) files.texts[name] = text;
   }
-  for (const std::filesystem::path& path : data.companions) {
-    const std::string name = path.filename().string();
+  for (const auto& [name, path] : data.companions) {
     has_tokenizer |= is_tokenizer(name);
     if (name == kConfigFile) files.texts[name] = read_text(path);
   }

@@ -23,14 +23,34 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kManifestLimitBytes = 64u << 20;
 
-void make_directory(const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error || !fs::is_directory(directory, error)) {
-    fail(ErrorKind::kIo, "[save] '{}' cannot be made a directory: {}", directory.string(),
-         error ? error.message() : "something else is there");
+/// Makes a directory and those above it. What was made goes away with the object, if nothing is in
+/// it by then: an export that failed leaves no empty directory.
+class MadeDirectory {
+ public:
+  explicit MadeDirectory(const fs::path& directory) {
+    std::error_code error;
+    fs::path path = fs::absolute(directory, error).lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();  // "out/"
+    for (; !error && !path.empty() && !fs::exists(path, error); path = path.parent_path())
+      made_.push_back(path);
+    fs::create_directories(directory, error);
+    if (!error && fs::is_directory(directory, error)) return;
+    const std::string why = error ? error.message() : "something else is there";
+    remove_empty();
+    fail(ErrorKind::kIo, "[save] '{}' cannot be made a directory: {}", directory.string(), why);
   }
-}
+  ~MadeDirectory() { remove_empty(); }
+  MadeDirectory(const MadeDirectory&) = delete;
+  MadeDirectory& operator=(const MadeDirectory&) = delete;
+
+ private:
+  void remove_empty() const noexcept {
+    std::error_code ignored;
+    for (const fs::path& path : made_) fs::remove(path, ignored);
+  }
+
+  std::vector<fs::path> made_;  // the deepest first
+};
 
 /// Says that a disk is too small before a byte is written.
 void check_space(const fs::path& directory, const std::vector<ArtifactFile>& files) {
@@ -164,14 +184,36 @@ std::vector<ArtifactFile> find_files(const Artifact& artifact) {
   return files;
 }
 
-Artifact load(const fs::path& directory, const Sink& sink) {
-  const fs::path manifest = directory / kManifestFile;
-  std::error_code ignored;
-  if (!fs::exists(manifest, ignored)) {
+/// Errors: io: the directory is none, or holds no whole export.
+[[noreturn]] void fail_without_manifest(const fs::path& directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    fail(ErrorKind::kIo,
+         "[load] '{}' is no directory, or is not there (`tranship export` makes one)",
+         directory.string());
+  }
+  std::vector<std::string> parts;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".onnx") || name.ends_with(".onnx.data") || is_leftover(entry.path()))
+      parts.push_back(name);
+  }
+  if (parts.empty()) {
     fail(ErrorKind::kIo,
          "[load] '{}' holds no export: there is no {} (`tranship export` makes one)",
          directory.string(), kManifestFile);
   }
+  std::ranges::sort(parts);
+  fail(ErrorKind::kIo,
+       "[load] '{}' holds an export that is not whole: there are {}, and no {}, which is written "
+       "last. It was interrupted, or it is still being written: wait, or export again",
+       directory.string(), listed(parts, 6), kManifestFile);
+}
+
+Artifact load(const fs::path& directory, const Sink& sink) {
+  const fs::path manifest = directory / kManifestFile;
+  std::error_code ignored;
+  if (!fs::exists(manifest, ignored)) fail_without_manifest(directory);
   Artifact artifact;
   artifact.directory = directory;
   artifact.manifest =
@@ -187,6 +229,8 @@ Artifact load(const fs::path& directory, const Sink& sink) {
     onnx::ModelSummary summary = onnx::read_summary(directory / component.file);
     artifact.data_files.merge(summary.data_files);
     ExportedProgram program(ports_of(summary.inputs), ports_of(summary.outputs), summary.num_nodes);
+    artifact.ranges.emplace(component.name,
+                            exporters::ranges_of(component.metadata, program.inputs()));
     artifact.components.emplace_back(component.name,
                                      ExportedComponent{std::move(program), component.metadata});
   }
@@ -207,14 +251,26 @@ std::vector<ArtifactFile> ExportedModel::files() const {
   return files;
 }
 
+std::vector<ArtifactFile> ExportedModel::files(const fs::path& directory) const {
+  std::vector<ArtifactFile> written = files();
+  std::set<std::string> small;
+  for (const ArtifactFile& file : exporters::list(impl_->artifact->small_files))
+    small.insert(file.name);
+  std::erase_if(written, [&](const ArtifactFile& file) {
+    return small.contains(file.name) &&
+           exporters::stays(impl_->artifact->small_files, directory, file.name);
+  });
+  return written;
+}
+
 void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink) const {
   const Artifact& artifact = *impl_->artifact;
-  make_directory(directory);
+  const MadeDirectory made(directory);
   std::error_code ignored;
   if (!artifact.directory.empty() && fs::equivalent(artifact.directory, directory, ignored))
     return;  // it is there
   const DirectoryLock lock(directory);
-  const std::vector<ArtifactFile> planned = files();
+  const std::vector<ArtifactFile> planned = files(directory);
   for (const ArtifactFile& file : planned) remove_leftovers(directory / file.name);
   check_space(directory, planned);
   remove_manifest(directory);

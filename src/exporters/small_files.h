@@ -35,6 +35,10 @@ std::string tokenizer_problem(const CheckpointData& checkpoint);
 
 /// Names and sizes as they will be written.
 std::vector<ArtifactFile> list(const SmallFiles& files);
+/// Whether a file of that name is in the directory already and stays as it is: it is the
+/// checkpoint's own.
+bool stays(const SmallFiles& files, const std::filesystem::path& directory,
+           const std::string& name);
 /// Errors: io.
 void write(const SmallFiles& files, const std::filesystem::path& directory);
 

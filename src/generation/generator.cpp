@@ -49,6 +49,23 @@ std::vector<std::vector<int64_t>> checked_prompts(std::span<const std::vector<in
   return out;
 }
 
+/// Errors: invalid_argument for a size outside of the export's range. `past` grows up to what is
+/// there before the last token.
+void check_ranges(const exporters::Ranges& ranges, int64_t num_rows, int64_t length,
+                  int64_t max_new_tokens) {
+  for (const auto& [axis, size] : {std::pair("batch", num_rows), std::pair("sequence", length),
+                                   std::pair("past", length + max_new_tokens - 2)}) {
+    const auto range = ranges.find(axis);
+    const bool is_unused = std::string_view(axis) == "past" && max_new_tokens < 2;
+    if (range == ranges.end() || is_unused) continue;
+    if (size >= range->second.min && size <= range->second.max.value_or(size)) continue;
+    fail(ErrorKind::kInvalidArgument,
+         "[generate] prompts of {} tokens in a batch of {} and {} new tokens need '{}' = {}, "
+         "outside of the range of the export, {}",
+         length, num_rows, max_new_tokens, axis, size, exporters::text_of(range->second));
+  }
+}
+
 uint64_t random_seed() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
@@ -66,6 +83,7 @@ GenerationResult run(GeneratorImpl& impl, std::span<const std::vector<int64_t>> 
       .seed = config.seed ? *config.seed : random_seed(),
       .watch = std::move(watch),
   };
+  check_ranges(impl.ranges, std::ssize(prompts), length, options.limits.max_new_tokens);
   GenerationResult result = generation::decode_loop(*impl.model, prompts, options);
   result.stats.load_seconds = impl.load_seconds;
   int64_t most = 0;
@@ -108,6 +126,10 @@ Generator Generator::open(const std::filesystem::path& directory, const RunOptio
   impl->sink = sink;
   impl->config_json = exported.config();
   impl->generation_config_json = exported.generation_config();
+  for (const char* component : {"prefill", "decode"}) {
+    const ExportedComponent& part = exported.component(component);
+    impl->ranges.merge(exporters::ranges_of(part.metadata, part.program.inputs()));
+  }
   impl->model = generation::open_onnx_model(directory, options, sink);
   impl->load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -60,6 +60,21 @@ std::vector<CachePart> find_cache(const onnx::Session& prefill, const onnx::Sess
   return parts;
 }
 
+/// Errors: unsupported, for graphs that take one length only: prompts and caches have any.
+void check_lengths_are_open(const onnx::Session& session, std::string_view component) {
+  for (const onnx::ValueInfo& input : session.inputs()) {
+    const bool is_cache = input.name.starts_with(kCacheIn) && input.shape.size() == 4;
+    const bool is_prompt = component == kPrefill && input.name == kInputIds;
+    const int64_t size = is_cache ? input.shape[2] : is_prompt ? input.shape[1] : -1;
+    if (size < 0) continue;
+    fail(ErrorKind::kUnsupported,
+         "[generate] {} takes exactly {} {} ('{}'), and a text may have any number: export it "
+         "again without fixing {} (--static {}=...; --dim gives a range)",
+         component, size, is_cache ? "cached tokens" : "tokens", input.name,
+         is_cache ? "past" : "sequence", is_cache ? "past" : "sequence");
+  }
+}
+
 /// Errors: unsupported, for what the loop has no value for.
 void check_inputs(const onnx::Session& session, std::string_view component) {
   std::vector<std::string> refused;
@@ -88,6 +103,7 @@ onnx::Session open_session(const std::filesystem::path& directory, const std::st
                                                .config = options.session_config},
                                               sink);
   check_inputs(session, component);
+  check_lengths_are_open(session, component);
   const onnx::ValueInfo* logits = find_port(session.outputs(), kLogits);
   if (logits == nullptr || logits->shape.size() != 3 || !is_floating(logits->dtype)) {
     fail(ErrorKind::kUnsupported,
@@ -138,6 +154,14 @@ class OnnxModel : public CausalModel {
       fail(ErrorKind::kUnsupported,
            "[generate] the prompts differ in length, but the model takes no attention_mask to tell "
            "padding from text: run them one by one, or export it with attention_mask");
+    }
+    const int64_t rows = find_port(prefill_session_.inputs(), kInputIds)->shape[0];
+    if (rows >= 0 && rows != batch.num_rows) {
+      fail(
+          ErrorKind::kInvalidArgument,
+          "[generate] the model was exported for exactly {} prompts at a time (--static batch={}), "
+          "and there are {}",
+          rows, rows, batch.num_rows);
     }
     decode_.clear();
     ids_ = batch.input_ids;
