@@ -20,7 +20,14 @@ import transformers
 import hash_weights
 import reference_cases
 
-OUTPUTS = ("logits", "last_hidden_state", "pooler_output", "start_logits", "end_logits")
+OUTPUTS = (
+    "logits",
+    "last_hidden_state",
+    "pooler_output",
+    "start_logits",
+    "end_logits",
+    "encoder_last_hidden_state",
+)
 
 
 def build(case):
@@ -29,6 +36,10 @@ def build(case):
     config_class = transformers.CONFIG_MAPPING[config["model_type"]]
     model_class = getattr(transformers, config["architectures"][0])
     model = model_class(config_class.from_dict(config), **getattr(case, "arguments", {}))
+    for name in getattr(case, "own_tensors", []):
+        module, weight = name.rsplit(".", 1)
+        module = model.get_submodule(module)
+        setattr(module, weight, torch.nn.Parameter(getattr(module, weight).clone()))
     hash_weights.fill(model)
     return model.eval()
 
@@ -94,6 +105,27 @@ def generation_runs(case):
         yield {"steps": steps}
 
 
+def encoder_decoder_runs(case):
+    """The encoder, prefill and decode as generate() does them, with tokens given."""
+    for encoder_inputs, num_tokens in case.prompts:
+        model = build(case)
+        given = as_tensors(encoder_inputs)
+        encoded = model.get_encoder()(**given)
+        length = encoded.last_hidden_state.shape[1]
+        kept = sorted({0, length // 2, length - 1}) if length > 10 else None
+        states = {"last_hidden_state": stored(encoded.last_hidden_state, kept)}
+        steps = [{"component": "encoder", "inputs": encoder_inputs, "outputs": states}]
+        cache = transformers.EncoderDecoderCache(transformers.DynamicCache(), transformers.DynamicCache())
+        masks = {name: encoder_inputs[name] for name in ("attention_mask",) if name in encoder_inputs}
+        ids = reference_cases.token_ids(encoded.last_hidden_state.shape[0], num_tokens + case.num_steps, 6)
+        for start, end in [(0, num_tokens), *((at, at + 1) for at in range(num_tokens, num_tokens + case.num_steps))]:
+            inputs = {**masks, "decoder_input_ids": [row[start:end] for row in ids]}
+            result = model(**as_tensors(inputs), encoder_outputs=encoded, past_key_values=cache, use_cache=True)
+            component = "decode" if start else "prefill"
+            steps.append({"component": component, "inputs": inputs, "outputs": {"logits": stored(result.logits)}})
+        yield {"steps": steps}
+
+
 def write(path, document, lists=("runs",)):
     """JSON with an entry of `lists` on each line: a change of a run shows as the change of a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,16 +144,22 @@ def versions():
 
 
 def tiny(out, only):
-    cases = {**reference_cases.causal_cases(), **reference_cases.bert_cases()}
-    named = [(name, "forward", case) for name, case in cases.items()]
-    named += [(f"generation_{name}", "generation", case) for name, case in reference_cases.generation_cases().items()]
-    for name, task, case in named:
+    cases = {**reference_cases.causal_cases(), **reference_cases.bert_cases(), **reference_cases.t5_cases()}
+    named = [(name, forward_runs, case) for name, case in cases.items()]
+    named += [(f"generation_{name}", generation_runs, case) for name, case in reference_cases.generation_cases().items()]
+    pairs = reference_cases.encoder_decoder_cases()
+    named += [(f"generation_{name}", encoder_decoder_runs, case) for name, case in pairs.items()]
+    for name, runs, case in named:
         if not fnmatch.fnmatch(name, only):
             continue
-        document = {"case": name, "config": case.config, **versions(), "task": task}
+        document = {"case": name, "config": case.config, **versions()}
+        document["task"] = "forward" if runs is forward_runs else "generation"
         if getattr(case, "absent_tensors", None):
             document["absent_tensors"] = case.absent_tensors
-        document["runs"] = list(forward_runs(case) if task == "forward" else generation_runs(case))
+        if getattr(case, "own_tensors", None):
+            model = build(case)
+            document["own_tensors"] = {key: list(model.get_parameter(key).shape) for key in case.own_tensors}
+        document["runs"] = list(runs(case))
         write(out / "logits" / f"{name}.json", document)
         print(name)
 

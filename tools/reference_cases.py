@@ -42,6 +42,29 @@ ENCODER = {
     "dtype": "float32",
 }
 
+ENCODER_DECODER = {
+    "t5": {
+        "architectures": ["T5ForConditionalGeneration"],
+        "vocab_size": VOCAB,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 48,
+        "num_layers": 2,
+        "num_heads": 4,
+        "relative_attention_num_buckets": 8,
+        "relative_attention_max_distance": 20,
+        "feed_forward_proj": "relu",
+        "dropout_rate": 0.1,
+        "layer_norm_epsilon": 1e-6,
+        "n_positions": 64,
+        "is_encoder_decoder": True,
+        "pad_token_id": PAD,
+        "eos_token_id": 1,
+        "decoder_start_token_id": PAD,
+        "dtype": "float32",
+    },
+}
+
 LABELS = {
     "id2label": {"0": "negative", "1": "neutral", "2": "positive"},
     "label2id": {"negative": 0, "neutral": 1, "positive": 2},
@@ -113,6 +136,8 @@ class Forward:
     # Arguments of the class besides the config, and the tensors which a checkpoint then lacks.
     arguments: dict = field(default_factory=dict)
     absent_tensors: list = field(default_factory=list)
+    # Weights that the class ties and this checkpoint does not.
+    own_tensors: list = field(default_factory=list)
 
 
 @dataclass
@@ -360,6 +385,81 @@ def bert_cases():
         "bert_question_answering": Forward(bert("ForQuestionAnswering"), whole),
     }
     return cases
+
+
+def encoder_decoder(family, **changes):
+    config = {"model_type": family, **ENCODER_DECODER[family], **changes}
+    return {key: value for key, value in config.items() if value is not ...}  # ... removes a key
+
+
+def beside(inputs, length, salt=3):
+    """The same with tokens for the decoder."""
+    return {**inputs, "decoder_input_ids": token_ids(len(inputs["input_ids"]), length, salt)}
+
+
+def t5_cases():
+    left, right = padded(7, 4, "left"), padded(7, 5, "right", 1)
+    decoder_left = padded(4, 3, "left", 3)
+    rows = [
+        Run(beside(plain(1), 1)),
+        Run(beside(left, 4)),
+        Run(beside(right, 3)),
+        Run(beside(plain(33, 2), 25), [0, 16, 31, 32]),
+        Run(
+            {
+                **left,
+                "decoder_input_ids": decoder_left["input_ids"],
+                "decoder_attention_mask": [[1] * 4, [1] * 4],
+            }
+        ),
+    ]
+    gated = {"feed_forward_proj": "gated-gelu"}
+    saved = {"dense_act_fn": "gelu_new", "is_gated_act": True, "scale_decoder_outputs": False, "classifier_dropout": 0.0}
+    wide = {"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128}
+    long = [Run(beside(plain(150, 2), 150), [0, 75, 149])]
+    encoder_rows = [Run({key: run.inputs[key] for key in ("input_ids", "attention_mask")}, run.positions) for run in rows[:4]]
+    return {
+        "t5_default": Forward(encoder_decoder("t5"), rows),
+        "t5_buckets": Forward(encoder_decoder("t5", num_layers=1, **wide), long),
+        "t5_buckets_absent": Forward(
+            encoder_decoder("t5", relative_attention_num_buckets=..., relative_attention_max_distance=...), rows[1:3]
+        ),
+        "t5_d_kv": Forward(encoder_decoder("t5", d_kv=12, num_heads=3), rows[:3]),
+        "t5_num_decoder_layers": Forward(encoder_decoder("t5", num_decoder_layers=1), rows[:3]),
+        "t5_gated_gelu": Forward(
+            encoder_decoder("t5", **gated, tie_word_embeddings=False), rows[:4], own_tensors=["lm_head.weight"]
+        ),
+        "t5_gated_gelu_saved_again": Forward(
+            encoder_decoder("t5", **gated, tie_word_embeddings=True, **saved), rows[:3], own_tensors=["lm_head.weight"]
+        ),
+        "t5_gated_gelu_no_head": Forward(encoder_decoder("t5", **gated, tie_word_embeddings=False), rows[:3]),
+        "t5_gated_silu": Forward(encoder_decoder("t5", feed_forward_proj="gated-silu"), rows[:3]),
+        "t5_gelu": Forward(encoder_decoder("t5", feed_forward_proj="gelu"), rows[:3]),
+        "t5_model": Forward(encoder_decoder("t5", architectures=["T5Model"]), rows),
+        "t5_encoder_model": Forward(
+            encoder_decoder("t5", architectures=["T5EncoderModel"], is_encoder_decoder=False, use_cache=False), encoder_rows
+        ),
+    }
+
+
+@dataclass
+class EncoderDecoder:
+    """The encoder over `inputs`, prefill over so many tokens of the decoder, then cached steps."""
+
+    config: dict
+    prompts: list  # (inputs of the encoder, tokens of the decoder)
+    num_steps: int = 5
+
+
+def encoder_decoder_cases():
+    left, right = padded(7, 4, "left", 5), padded(9, 5, "right", 1)
+    return {
+        "t5_default": EncoderDecoder(encoder_decoder("t5"), [(plain(7, 4), 1), (left, 3), (right, 1), (plain(1, 4), 1)]),
+        "t5_long": EncoderDecoder(encoder_decoder("t5", num_decoder_layers=1), [(plain(33, 4), 1)], 24),
+        "t5_gated_gelu": EncoderDecoder(
+            encoder_decoder("t5", feed_forward_proj="gated-gelu", tie_word_embeddings=False), [(right, 2)]
+        ),
+    }
 
 
 def generation_cases():

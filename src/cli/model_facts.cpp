@@ -45,7 +45,8 @@ ModelFacts facts_of(const tasks::TaskProgram& made) {
   }
   const ir::Component& last = made.program.components.back();
   for (const ir::State& state : last.states)
-    facts.state_bytes_per_token += bytes_per_token(*last.graph, state);
+    if (state.kind == ir::State::Kind::kAppend)
+      facts.state_bytes_per_token += bytes_per_token(*last.graph, state);
   facts.tied_embeddings = has_tied_embeddings(*last.graph);
   return facts;
 }

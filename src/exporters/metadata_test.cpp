@@ -23,7 +23,7 @@ ExportMetadata described(const std::string& config_json, std::vector<std::string
   const tasks::TaskProgram made =
       tasks::forward(checkpoint.data(), {.graph_inputs = std::move(inputs)});
   return describe(made.signatures[0], *made.program.components[0].graph, made.architecture,
-                  DType::kF32, config, {{"batch", 2}, {"sequence", 7}});
+                  DType::kF32, config, {{"batch", 2}, {"sequence", 7}, {"decoder_sequence", 3}});
 }
 
 /// The same model, described by Transformers' exporter and by ours.
@@ -50,6 +50,29 @@ TEST(Metadata, of_a_decoder_is_what_transformers_records) {
 
 TEST(Metadata, of_an_encoder_is_what_transformers_records) {
   expect_as_transformers("bert", {"attention_mask", "token_type_ids"});
+}
+
+TEST(Metadata, of_an_encoder_decoder_is_what_transformers_records) {
+  expect_as_transformers("t5", {"attention_mask"});
+}
+
+TEST(Metadata, of_an_encoder_decoders_steps_is_what_transformers_records) {
+  const std::string path = (kCases / "t5_generation" / "export.json").string();
+  const Manifest theirs = read_manifest(path, read_text(path));
+  const Json golden = Json::parse(read_text(kCases / "t5_generation.json"));
+  const Checkpoint checkpoint = Checkpoint::synthetic(golden["config"].dump());
+  const tasks::TaskProgram made = tasks::generation(checkpoint.data(), {});
+  for (size_t i = 1; i < 3; ++i) {  // there is an encoder before them
+    const ExportMetadata ours =
+        describe(made.signatures[i], *made.program.components[i].graph, made.architecture,
+                 DType::kF32, {},
+                 {{"batch", 2}, {"sequence", 7}, {"decoder_sequence", 1}, {"past", 1}});
+    const ExportMetadata& metadata = theirs.components[i - 1].metadata;
+    EXPECT_EQ(ours.out_spec, metadata.out_spec);
+    if (i == 1) continue;  // their prefill takes a cache that is empty
+    EXPECT_EQ(ours.kwargs, metadata.kwargs);
+    EXPECT_EQ(ours.in_spec, metadata.in_spec);
+  }
 }
 
 TEST(Metadata, of_a_step_takes_a_cache_of_the_exports_dtype) {

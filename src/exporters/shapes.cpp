@@ -62,7 +62,8 @@ class Planner {
       inputs_[input.name].push_back(&input);
       for (const Dim& dim : input.shape.dims) symbols_.merge(dim.symbols());
       for (const ir::State& state : component.states) {
-        if (state.input == input.name) growing_.merge(input.shape[state.growth_axis].symbols());
+        if (state.input == input.name && state.kind == ir::State::Kind::kAppend)
+          growing_.merge(input.shape[state.growth_axis].symbols());
       }
     }
     for (const auto& [symbol, range] : component.graph->symbols()) ranges_[symbol] = range;

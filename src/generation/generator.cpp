@@ -10,6 +10,7 @@
 #include "generation/generator_impl.h"
 #include "generation/onnx_model.h"
 #include "generation/stop_text.h"
+#include "ir/dim.h"
 #include "tranship/generation.h"
 
 namespace tranship {
@@ -49,15 +50,116 @@ std::vector<std::vector<int64_t>> checked_prompts(std::span<const std::vector<in
   return out;
 }
 
+/// What a call runs.
+struct Job {
+  std::vector<std::vector<int64_t>> prompts;  // of the decoder, where there is an encoder
+  NamedTensors encoder_inputs = {};
+  int64_t num_encoder_tokens = 0;  // padding not counted
+};
+
+/// What the decoder beside an encoder begins with. Errors: invalid_argument.
+int64_t decoder_start_of(const GenerationConfig& config) {
+  if (config.decoder_start_token_id) return *config.decoder_start_token_id;
+  if (config.bos_token_id) return *config.bos_token_id;
+  fail(ErrorKind::kInvalidArgument,
+       "[generate] neither decoder_start_token_id nor bos_token_id says what the decoder begins "
+       "with: set one of them");
+}
+
+/// Takes decoder_input_ids out of the inputs: the decoder's prompts, each begun as it must.
+/// Source: generation/utils.py _prepare_decoder_input_ids_for_generation (5.23).
+std::vector<std::vector<int64_t>> take_decoder_prompts(NamedTensors& inputs, int64_t num_rows,
+                                                       int64_t start) {
+  const auto given = inputs.extract("decoder_input_ids");
+  std::vector<std::vector<int64_t>> prompts(static_cast<size_t>(num_rows));
+  if (given.empty()) {
+    for (auto& prompt : prompts) prompt = {start};
+    return prompts;
+  }
+  const Tensor& ids = given.mapped();
+  if (ids.shape().size() != 2 || ids.shape()[0] != num_rows || ids.shape()[1] < 1) {
+    fail(ErrorKind::kInvalidArgument,
+         "[generate] decoder_input_ids is {}, expected a row of ids for each of {} inputs",
+         ir::Shape::of(ids.shape()).text(), num_rows);
+  }
+  bool begins = false;  // as in Transformers, one row is enough
+  for (int64_t row = 0; row < num_rows; ++row) {
+    const auto values = ids.i64().subspan(static_cast<size_t>(row * ids.shape()[1]),
+                                          static_cast<size_t>(ids.shape()[1]));
+    prompts[static_cast<size_t>(row)].assign(values.begin(), values.end());
+    begins |= values.front() == start;
+  }
+  if (!begins) {
+    for (auto& prompt : prompts) prompt.insert(prompt.begin(), start);
+  }
+  return prompts;
+}
+
+/// Errors: invalid_argument, for a model without an encoder, or inputs that are not a batch.
+Job job_from(const GeneratorImpl& impl, const NamedTensors& inputs,
+             const GenerationConfig& config) {
+  if (impl.encoder_decoder == nullptr) {
+    fail(ErrorKind::kInvalidArgument,
+         "[generate] this model has no encoder to read {}: it continues prompts of token ids",
+         inputs.empty() ? "anything" : inputs.begin()->first);
+  }
+  Job job;
+  job.encoder_inputs = inputs;
+  const std::string first = impl.encoder_decoder->encoder_input_names().front();
+  const auto main = inputs.find(first);
+  if (main == inputs.end() || main->second.shape().empty() || main->second.shape()[0] < 1) {
+    fail(ErrorKind::kInvalidArgument, "[generate] the encoder needs '{}' [batch, ...]", first);
+  }
+  job.prompts =
+      take_decoder_prompts(job.encoder_inputs, main->second.shape()[0], decoder_start_of(config));
+  return job;
+}
+
+/// Prompts as what an encoder reads: rows of one length, padded on the right.
+NamedTensors pad_right(std::span<const std::vector<int64_t>> prompts, int64_t pad_id) {
+  size_t columns = 0;
+  for (const auto& prompt : prompts) columns = std::max(columns, prompt.size());
+  const std::vector<int64_t> shape = {std::ssize(prompts), static_cast<int64_t>(columns)};
+  Tensor ids(DType::kI64, shape), mask(DType::kI64, shape);
+  std::ranges::fill(ids.i64(), pad_id);
+  for (size_t row = 0; row < prompts.size(); ++row) {
+    const auto at = static_cast<std::ptrdiff_t>(row * columns);
+    std::ranges::copy(prompts[row], ids.i64().begin() + at);
+    std::fill_n(mask.i64().begin() + at, prompts[row].size(), 1);
+  }
+  NamedTensors inputs;
+  inputs.emplace("input_ids", std::move(ids));
+  inputs.emplace("attention_mask", std::move(mask));
+  return inputs;
+}
+
+Job job_of(const GeneratorImpl& impl, std::span<const std::vector<int64_t>> prompts,
+           const GenerationConfig& config) {
+  std::vector<std::vector<int64_t>> checked = checked_prompts(prompts, config);
+  if (impl.encoder_decoder == nullptr) return {.prompts = std::move(checked)};
+  const std::vector<std::string> names = impl.encoder_decoder->encoder_input_names();
+  if (std::ranges::count(names, "input_ids") == 0) {
+    fail(ErrorKind::kInvalidArgument,
+         "[generate] the encoder reads {}, not text: use generate_from (--inputs)", listed(names));
+  }
+  NamedTensors inputs = pad_right(checked, generation::pad_id_of(config));
+  if (std::ranges::count(inputs.at("attention_mask").i64(), 0) == 0 &&
+      std::ranges::count(names, "attention_mask") == 0)
+    inputs.erase("attention_mask");
+  Job job = job_from(impl, inputs, config);
+  for (const auto& prompt : checked) job.num_encoder_tokens += std::ssize(prompt);
+  return job;
+}
+
 uint64_t random_seed() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
 }
 
-GenerationResult run(GeneratorImpl& impl, std::span<const std::vector<int64_t>> prompts,
-                     const GenerationConfig& config, generation::Watch watch) {
+GenerationResult run(GeneratorImpl& impl, const Job& job, const GenerationConfig& config,
+                     generation::Watch watch) {
   size_t longest = 0;
-  for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
+  for (const auto& prompt : job.prompts) longest = std::max(longest, prompt.size());
   const auto length = static_cast<int64_t>(longest);
   const std::optional<int64_t> max_positions = max_positions_of(impl.config_json);
   const generation::LoopOptions options = {
@@ -66,8 +168,10 @@ GenerationResult run(GeneratorImpl& impl, std::span<const std::vector<int64_t>> 
       .seed = config.seed ? *config.seed : random_seed(),
       .watch = std::move(watch),
   };
-  GenerationResult result = generation::decode_loop(*impl.model, prompts, options);
+  if (impl.encoder_decoder != nullptr) impl.encoder_decoder->set_encoder_inputs(job.encoder_inputs);
+  GenerationResult result = generation::decode_loop(*impl.model, job.prompts, options);
   result.stats.load_seconds = impl.load_seconds;
+  result.stats.prompt_tokens += job.num_encoder_tokens;
   int64_t most = 0;
   for (const GeneratedSequence& sequence : result.sequences) {
     most = std::max(most, std::ssize(sequence.new_ids));
@@ -79,6 +183,59 @@ GenerationResult run(GeneratorImpl& impl, std::span<const std::vector<int64_t>> 
         length + most, *max_positions));
   }
   return result;
+}
+
+/// The ids of each row, until their texts have a stop string.
+GenerationResult run_rows(Generator& generator, GeneratorImpl& impl, const Job& job,
+                          const GenerationConfig& config, const OnToken& on_token) {
+  std::vector<SequenceText> texts;
+  if (!config.stop_strings.empty()) {
+    for (const auto& prompt : job.prompts)
+      texts.emplace_back(generator.tokenizer(), config.stop_strings, prompt);
+  }
+  const auto watch = [&](size_t row, int64_t id) -> std::optional<FinishReason> {
+    const bool goes_on = !on_token || on_token(row, id);
+    if (!texts.empty()) {
+      texts[row].push(id);
+      if (texts[row].stopped()) return FinishReason::kStopString;
+    }
+    return goes_on ? std::nullopt : std::optional(FinishReason::kCallback);
+  };
+  return run(impl, job, config, watch);
+}
+
+/// The text of the only row.
+GeneratedText run_text(const Tokenizer& tokenizer, GeneratorImpl& impl, const Job& job,
+                       const GenerationConfig& config, const OnText& on_text) {
+  SequenceText sequence(tokenizer, config.stop_strings, job.prompts[0]);
+  GeneratedText out;
+  const auto show = [&](const std::string& text) {
+    out.text += text;
+    return text.empty() || !on_text || on_text(text);
+  };
+  const auto watch = [&](size_t, int64_t id) -> std::optional<FinishReason> {
+    const bool goes_on = show(sequence.push(id));
+    if (sequence.stopped()) return FinishReason::kStopString;
+    return goes_on ? std::nullopt : std::optional(FinishReason::kCallback);
+  };
+  GenerationResult result = run(impl, job, config, watch);
+  show(sequence.flush());
+  out.new_ids = std::move(result.sequences[0].new_ids);
+  out.finish_reason = result.sequences[0].finish_reason;
+  out.stats = result.stats;
+  out.seed = result.seed;
+  return out;
+}
+
+}  // namespace
+
+namespace {
+
+/// Whether prefill is the first step of a decoder that looks at an encoder's states.
+bool has_encoder(const ExportedModel& exported) {
+  const std::vector<Port>& inputs = exported.component("prefill").program.inputs();
+  return std::ranges::any_of(inputs,
+                             [](const Port& input) { return input.name == "decoder_input_ids"; });
 }
 
 }  // namespace
@@ -108,7 +265,13 @@ Generator Generator::open(const std::filesystem::path& directory, const RunOptio
   impl->sink = sink;
   impl->config_json = exported.config();
   impl->generation_config_json = exported.generation_config();
-  impl->model = generation::open_onnx_model(directory, options, sink);
+  if (has_encoder(exported)) {
+    auto model = generation::open_onnx_encoder_decoder(exported, options, sink);
+    impl->encoder_decoder = model.get();
+    impl->model = std::move(model);
+  } else {
+    impl->model = generation::open_onnx_model(directory, options, sink);
+  }
   impl->load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return Generator(std::move(impl));
@@ -131,20 +294,27 @@ const Tokenizer& Generator::tokenizer() {
 GenerationResult Generator::generate(std::span<const std::vector<int64_t>> prompts,
                                      const GenerationConfig& config, const OnToken& on_token) {
   generation::check_config(config);
-  const std::vector<std::vector<int64_t>> checked = checked_prompts(prompts, config);
-  std::vector<SequenceText> texts;
-  if (!config.stop_strings.empty()) {
-    for (const auto& prompt : checked) texts.emplace_back(tokenizer(), config.stop_strings, prompt);
+  return run_rows(*this, *impl_, job_of(*impl_, prompts, config), config, on_token);
+}
+
+GenerationResult Generator::generate_from(const NamedTensors& inputs,
+                                          const GenerationConfig& config, const OnToken& on_token) {
+  generation::check_config(config);
+  return run_rows(*this, *impl_, job_from(*impl_, inputs, config), config, on_token);
+}
+
+GeneratedText Generator::generate_text_from(const NamedTensors& inputs,
+                                            const GenerationConfig& config, const OnText& on_text) {
+  generation::check_config(config);
+  const Job job = job_from(*impl_, inputs, config);
+  if (job.prompts.size() != 1) {
+    fail(ErrorKind::kInvalidArgument,
+         "[generate] the inputs have {} rows, expected one: use generate_from for a batch",
+         job.prompts.size());
   }
-  const auto watch = [&](size_t row, int64_t id) -> std::optional<FinishReason> {
-    const bool goes_on = !on_token || on_token(row, id);
-    if (!texts.empty()) {
-      texts[row].push(id);
-      if (texts[row].stopped()) return FinishReason::kStopString;
-    }
-    return goes_on ? std::nullopt : std::optional(FinishReason::kCallback);
-  };
-  return run(*impl_, checked, config, watch);
+  GeneratedText out = run_text(tokenizer(), *impl_, job, config, on_text);
+  out.prompt_ids = job.prompts[0];
+  return out;
 }
 
 GeneratedText Generator::generate_text(std::string_view prompt, const GenerationConfig& config,
@@ -163,24 +333,9 @@ GeneratedText Generator::continue_ids(std::vector<int64_t> prompt_ids,
   generation::check_config(config);
   const std::vector<std::vector<int64_t>> prompts =
       checked_prompts(std::span(&prompt_ids, 1), config);
-  SequenceText sequence(tokenizer(), config.stop_strings, prompts[0]);
-  GeneratedText out;
-  const auto show = [&](const std::string& text) {
-    out.text += text;
-    return text.empty() || !on_text || on_text(text);
-  };
-  const auto watch = [&](size_t, int64_t id) -> std::optional<FinishReason> {
-    const bool goes_on = show(sequence.push(id));
-    if (sequence.stopped()) return FinishReason::kStopString;
-    return goes_on ? std::nullopt : std::optional(FinishReason::kCallback);
-  };
-  GenerationResult result = run(*impl_, prompts, config, watch);
-  show(sequence.flush());
+  GeneratedText out =
+      run_text(tokenizer(), *impl_, job_of(*impl_, prompts, config), config, on_text);
   out.prompt_ids = prompts[0];
-  out.new_ids = std::move(result.sequences[0].new_ids);
-  out.finish_reason = result.sequences[0].finish_reason;
-  out.stats = result.stats;
-  out.seed = result.seed;
   return out;
 }
 

@@ -15,19 +15,23 @@ bool Parameters::contains_below(std::string_view prefix) const {
 }
 
 void Parameters::tie(const std::string& target, const std::string& source) {
-  if (tied_.contains(target) || tied_.contains(source)) return;  // a second graph of the program
-  if (contains(target) && contains(source) && !index_->equal(target, source)) {
+  const std::string root = resolve(source);              // that of another tie, perhaps
+  if (tied_.contains(target) || root == target) return;  // a second graph of the program
+  if (contains(target) && contains(root) && !index_->equal(target, root)) {
     warnings_.insert(
         fmt::format("the config ties '{}' to '{}', but the checkpoint has both, with different "
                     "numbers: they stay apart, as in "
                     "Transformers. Set tie_word_embeddings to false to silence this.",
-                    target, source));
+                    target, root));
     return;
   }
-  if (contains(target) && !contains(source)) {
-    tied_[source] = target;
+  if (contains(target) && !contains(root)) {
+    for (auto& [name, other] : tied_) {
+      if (other == root) other = target;
+    }
+    tied_[root] = target;
   } else {
-    tied_[target] = source;
+    tied_[target] = root;
   }
 }
 

@@ -25,8 +25,9 @@ Tensor int_tensor(const Json& rows) {
                     {static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows.at(0).size())});
 }
 
-GoldenCall read_call(const Json& json) {
+GoldenCall read_call(const Json& json, const std::string& component) {
   GoldenCall call;
+  call.component = json.value("component", component);
   for (const auto& [name, rows] : json.at("inputs").items())
     call.inputs.emplace(name, int_tensor(rows));
   for (const auto& [name, output] : json.at("outputs").items()) {
@@ -38,6 +39,15 @@ GoldenCall read_call(const Json& json) {
     call.outputs.emplace(name, std::move(expected));
   }
   return call;
+}
+
+/// The widest layer. Errors: out_of_range for a config without one of these keys.
+int64_t longest_sum(const Json& config) {
+  const auto widest = [&](const char* a, const char* b) {
+    return std::max(config.at(a).get<int64_t>(), config.at(b).get<int64_t>());
+  };
+  return config.contains("d_ff") ? widest("d_model", "d_ff")
+                                 : widest("hidden_size", "intermediate_size");
 }
 
 }  // namespace
@@ -60,12 +70,15 @@ GoldenCase read_golden(const std::string& name) {
   if (json.contains("absent_tensors"))
     golden.absent_tensors = json.at("absent_tensors").get<std::vector<std::string>>();
   int64_t longest_sequence = 1;
+  if (json.contains("own_tensors"))
+    golden.own_tensors = json.at("own_tensors").get<std::map<std::string, std::vector<int64_t>>>();
   for (const Json& run : json.at("runs")) {
     std::vector<GoldenCall> calls;
     if (golden.generation) {
-      for (const Json& step : run.at("steps")) calls.push_back(read_call(step));
+      for (const Json& step : run.at("steps"))
+        calls.push_back(read_call(step, calls.empty() ? "prefill" : "decode"));
     } else {
-      calls.push_back(read_call(run));
+      calls.push_back(read_call(run, "model"));
     }
     for (const GoldenCall& call : calls) {
       for (const auto& [input, tensor] : call.inputs)
@@ -73,16 +86,13 @@ GoldenCase read_golden(const std::string& name) {
     }
     golden.runs.push_back(std::move(calls));
   }
-  const Json& config = json.at("config");
-  golden.longest_reduction =
-      std::max({config.value("hidden_size", int64_t{768}),
-                config.value("intermediate_size", int64_t{3072}), longest_sequence});
+  golden.longest_reduction = std::max(longest_sum(json.at("config")), longest_sequence);
   return golden;
 }
 
 CheckpointData golden_checkpoint(const GoldenCase& golden) {
   const CheckpointData synthetic = Checkpoint::synthetic(golden.config_json).data();
-  if (golden.absent_tensors.empty()) return synthetic;
+  if (golden.absent_tensors.empty() && golden.own_tensors.empty()) return synthetic;
   // A checkpoint with files' manners: what is not in its index is not there.
   const tasks::TaskProgram all = tasks::forward(synthetic, {});
   CheckpointData partial = synthetic;
@@ -92,6 +102,8 @@ CheckpointData golden_checkpoint(const GoldenCase& golden) {
     if (std::find(absent.begin(), absent.end(), name) == absent.end())
       partial.tensors.emplace(name, source);
   }
+  for (const auto& [name, shape] : golden.own_tensors)
+    partial.tensors.emplace(name, hash_source(name, DType::kF32, shape));
   return partial;
 }
 

@@ -1,0 +1,49 @@
+// Where a decoder's keys and values come from and go to: what a task hands to a model as nn::Cache.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "nn/attention.h"
+
+namespace tranship::tasks {
+
+/// Remembers what the layers have: all keys and values, past and new, and those of the encoder.
+class LayerCache : public nn::Cache {
+ public:
+  const std::vector<nn::KeyValue>& layers() const { return layers_; }
+  const std::vector<nn::KeyValue>& cross_layers() const { return cross_layers_; }
+
+ protected:
+  std::vector<nn::KeyValue> layers_, cross_layers_;
+};
+
+/// Caches that begin empty: a layer's keys and values are what it has just made.
+class FreshCache : public LayerCache {
+ public:
+  nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
+  nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
+                     const std::function<nn::KeyValue()>& make) override;
+};
+
+/// Caches that come in as inputs: "input.<name>.layers.0.keys". They grow along the tokens; those
+/// of the encoder stay as they are.
+class GrowingCache : public LayerCache {
+ public:
+  /// cross_name: of the encoder's keys and values.
+  GrowingCache(ir::Graph& graph, std::string name, std::string cross_name);
+  nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
+  nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
+                     const std::function<nn::KeyValue()>& make) override;
+
+ private:
+  ir::Value input(std::string name, DType dtype, ir::Shape shape);
+  ir::Value grow(int64_t layer, std::string_view part, ir::Value added);
+
+  ir::Graph& graph_;
+  std::string name_, cross_name_;
+  DType dtype_ = DType::kF32;
+};
+
+}  // namespace tranship::tasks
