@@ -15,7 +15,8 @@ namespace tranship::nn {
 
 /// Absent tensors: the graph has no such input, and the model's own default holds.
 struct ModelInputs {
-  Tensor input_ids;       // i64 [B, S]
+  Tensor input_ids;       // i64 [B, S]; absent where there are features
+  Tensor features;        // what Family::main_input says, of the weights' dtype
   Tensor attention_mask;  // i64 [B, past + S]: 0 where there is no token; beside a decoder: [B, S]
   Tensor token_type_ids;  // i64 [B, S]
   Tensor position_ids;    // i64 [B, S]
@@ -50,6 +51,12 @@ struct Architecture {
   std::vector<std::string_view> ignorable = {};
 };
 
+/// What a model takes that does not read text.
+struct MainInput {
+  std::string_view name;  // "input_features"
+  Shape shape;            // with the symbol batch
+};
+
 /// What the file models/<model_type>.cpp defines.
 struct Family {
   std::string_view model_type;
@@ -61,6 +68,8 @@ struct Family {
   /// Tensors that a checkpoint may hold and a definition may leave: names, or "prefix." and
   /// ".suffix" parts.
   std::vector<std::string_view> ignorable;
+  /// Instead of input_ids, for models of sound or images.
+  MainInput (*main_input)(const Config& config) = nullptr;
   /// A small configuration for tests, as config.json text.
   std::string_view tiny_config;
 };

@@ -29,9 +29,9 @@ struct Call {
     return graph->add_one(ir::make(std::move(op)), {});
   }
   /// An argument that is an input of its own.
-  ir::Value argument(const std::string& name, ir::Shape shape) {
+  ir::Value argument(const std::string& name, ir::Shape shape, DType dtype = DType::kI64) {
     arguments.push_back(name);
-    return input(name, DType::kI64, std::move(shape));
+    return input(name, dtype, std::move(shape));
   }
 
   std::unique_ptr<ir::Graph> graph;
@@ -75,11 +75,11 @@ class Builder {
 
   void add_decode(const std::vector<std::string>& optional_inputs) {
     Call call("decode");
+    call.graph->set_range("past", {.min = 0, .max = {}});  // a definition may narrow it
     GrowingCache cache(*call.graph, options_.cache_name, "");
     call.in.cache = &cache;
     add_inputs(call, optional_inputs, 1, Dim::symbol("past"));
     const ModelOutputs out = forward(call, selected_.architecture->forward);
-    call.graph->set_range("past", {.min = 0, .max = {}});
     finish(std::move(call), out, cache, true);
   }
 
@@ -112,11 +112,11 @@ class Builder {
   void add_decoder_decode(const EncoderOutputs& encoder,
                           const std::vector<std::string>& optional_inputs) {
     Call call("decode");
+    call.graph->set_range("past", {.min = 0, .max = {}});  // a definition may narrow it
     GrowingCache cache(*call.graph, cache_part(kSelfCache), cache_part(kCrossCache));
     call.in.cache = &cache;
     add_encoder_outputs(call, encoder, optional_inputs);
     add_decoder_inputs(call, optional_inputs, 1, Dim::symbol("past"));
-    call.graph->set_range("past", {.min = 0, .max = {}});
     finish_decoder(std::move(call), encoder, cache, true);
   }
 
@@ -189,10 +189,15 @@ class Builder {
          name);
   }
 
+  std::string_view main_input_name() const {
+    const auto main_input = selected_.family->main_input;
+    return main_input == nullptr ? "input_ids" : main_input(checkpoint_.config).name;
+  }
+
   void check_graph_inputs() const {
     const std::vector<std::string_view> known = selected_.optional_inputs();
     for (const std::string& name : options_.graph_inputs) {
-      if (name == "input_ids" || (is_encoder_decoder() && name == "decoder_input_ids") ||
+      if (name == main_input_name() || (is_encoder_decoder() && name == "decoder_input_ids") ||
           std::find(known.begin(), known.end(), name) != known.end())
         continue;
       fail(ErrorKind::kInvalidArgument, "[task] {} has no input '{}'; its optional inputs are {}",
@@ -210,7 +215,12 @@ class Builder {
     const Dim batch = Dim::symbol("batch");
     ModelInputs& in = call.in;
     in.past = past;
-    in.input_ids = call.argument("input_ids", {batch, length});
+    if (selected_.family->main_input != nullptr) {
+      nn::MainInput main = selected_.family->main_input(checkpoint_.config);
+      in.features = call.argument(std::string(main.name), std::move(main.shape), options_.dtype);
+    } else {
+      in.input_ids = call.argument("input_ids", {batch, length});
+    }
     for (const std::string& name : optional_inputs) {
       if (name == "attention_mask") in.attention_mask = call.argument(name, {batch, past + length});
       if (name == "token_type_ids") in.token_type_ids = call.argument(name, {batch, length});
