@@ -39,6 +39,7 @@ int64_t size_of_axis(const std::string& axis, const Inputs& inputs) {
   if (!axis.empty() && axis.find_first_not_of("0123456789") == axis.npos) return std::stoll(axis);
   if (axis == "batch") return inputs.batch;
   if (axis == "past") return inputs.past;
+  if (axis == "height" || axis == "width") return inputs.image_side;
   return inputs.sequence;
 }
 
@@ -76,7 +77,10 @@ OutputVerdict difference(const std::string& component, const std::string& name, 
 int64_t longest_sum_of(const ir::Program& program) {
   int64_t longest = 1;
   for (const auto& [name, source] : program.parameters) {
-    if (source->shape().size() == 2) longest = std::max(longest, source->shape()[1]);
+    const std::vector<int64_t>& shape = source->shape();
+    if (shape.size() == 2) longest = std::max(longest, shape[1]);
+    if (shape.size() >= 4)  // a convolution's window
+      longest = std::max(longest, source->num_elements() / std::max<int64_t>(shape[0], 1));
   }
   return longest;
 }

@@ -75,10 +75,14 @@ class Builder {
 
   void add_decode(const std::vector<std::string>& optional_inputs) {
     Call call("decode");
-    call.graph->set_range("past", {.min = 0, .max = {}});  // a definition may narrow it
-    GrowingCache cache(*call.graph, options_.cache_name, "");
+    const bool grows = selected_.family->state_cache.empty();
+    // A definition may narrow it.
+    if (grows) call.graph->set_range("past", {.min = 0, .max = {}});
+    GrowingCache cache(*call.graph, cache_name(), "");
     call.in.cache = &cache;
-    add_inputs(call, optional_inputs, 1, Dim::symbol("past"));
+    std::vector<std::string> names = optional_inputs;
+    if (!grows) std::erase(names, "attention_mask");  // the states have seen no padding
+    add_inputs(call, names, 1, Dim::symbol("past"));
     const ModelOutputs out = forward(call, selected_.architecture->forward);
     finish(std::move(call), out, cache, true);
   }
@@ -127,7 +131,9 @@ class Builder {
       const auto in = [&](const std::vector<std::string>& list) {
         return std::find(list.begin(), list.end(), name) != list.end();
       };
-      if (in(options_.graph_inputs) || in(more)) names.emplace_back(name);
+      const bool asked =
+          options_.graph_inputs ? in(*options_.graph_inputs) : name == "attention_mask";
+      if (asked || in(more)) names.emplace_back(name);
     }
     return names;
   }
@@ -196,7 +202,7 @@ class Builder {
 
   void check_graph_inputs() const {
     const std::vector<std::string_view> known = selected_.optional_inputs();
-    for (const std::string& name : options_.graph_inputs) {
+    for (const std::string& name : options_.graph_inputs.value_or(std::vector<std::string>())) {
       if (name == main_input_name() || (is_encoder_decoder() && name == "decoder_input_ids") ||
           std::find(known.begin(), known.end(), name) != known.end())
         continue;
@@ -205,9 +211,11 @@ class Builder {
     }
   }
 
-  std::string cache_part(std::string_view part) const {
-    return options_.cache_name + std::string(part);
+  std::string cache_name() const {
+    const std::string_view own = selected_.family->state_cache;
+    return own.empty() ? options_.cache_name : std::string(own);
   }
+  std::string cache_part(std::string_view part) const { return cache_name() + std::string(part); }
 
   /// What a model takes that has no encoder beside it, or what its encoder takes.
   void add_inputs(Call& call, const std::vector<std::string>& optional_inputs, const Dim& length,
@@ -280,12 +288,17 @@ class Builder {
     add_states(component, name, Kind::kAppend, cache.layers(), takes_cache);
     add_states(component, cache_part(kCrossCache), Kind::kReadOnly, cache.cross_layers(),
                takes_cache);
+    add_kept_states(component, cache.states(), takes_cache);
     signature.num_cache_layers = std::ssize(cache.layers());
+    if (!cache.states().empty()) {
+      signature.num_cache_layers = cache.states().back().layer + 1;
+      signature.conv_kernel_size = cache.states().front().value.shape().back().value();
+    }
     signature.num_cross_layers = std::ssize(cache.cross_layers());
     if (!component.states.empty()) {
-      signature.cache = options_.cache_name;
-      signature.fields.push_back(options_.cache_name);
-      if (takes_cache) signature.arguments.push_back(options_.cache_name);
+      signature.cache = cache_name();
+      signature.fields.push_back(cache_name());
+      if (takes_cache) signature.arguments.push_back(cache_name());
     }
     for (const auto& [field, value] : out.after_cache) {
       component.graph->add_output(field, value);
@@ -309,6 +322,19 @@ class Builder {
                                     .input = takes_cache ? "input." + layer + part : "",
                                     .output = prefix + layer + part});
       }
+    }
+  }
+
+  void add_kept_states(ir::Component& component, const std::vector<KeptState>& states,
+                       bool takes_cache) const {
+    for (const KeptState& state : states) {
+      const std::string name =
+          fmt::format("{}.layers.{}.{}", cache_name(), state.layer, state.name);
+      component.states.push_back({.name = name,
+                                  .kind = ir::State::Kind::kOverwrite,
+                                  .input = takes_cache ? "input." + name : "",
+                                  .output = takes_cache ? "output." + name : name});
+      component.graph->add_output(component.states.back().output, state.value);
     }
   }
 
@@ -339,6 +365,23 @@ class Builder {
         result_.program.parameters.emplace(name, cast_source(std::move(source), options_.dtype));
       }
     }
+    report_unfit(missing, misshapen);
+    join_parameters();
+  }
+
+  /// Weights that the checkpoint has in parts.
+  void join_parameters() {
+    auto& parameters = result_.program.parameters;
+    for (const auto& [name, weight] : parameters_.joined()) {
+      std::vector<TensorSourcePtr> parts;
+      for (const std::string& part : weight.parts) parts.push_back(parameters.at(part));
+      for (const std::string& part : weight.parts) parameters.erase(part);
+      parameters.emplace(name, concat_source(name, std::move(parts), weight.shape.sizes()));
+    }
+  }
+
+  void report_unfit(const std::vector<std::string>& missing,
+                    const std::vector<std::string>& misshapen) const {
     const std::string where = checkpoint_.path.string();
     if (!missing.empty()) {
       fail(ErrorKind::kCorrupt,

@@ -17,8 +17,9 @@ struct TaskOptions {
   DType dtype = DType::kF32;      // of weights and activations
   std::string architecture = {};  // a class of Transformers; empty: config.json's architectures[0],
                                   // else the family's first
-  /// Optional inputs that the graphs take. In the model's order, whatever the order here.
-  std::vector<std::string> graph_inputs = {"attention_mask"};
+  /// Optional inputs that the graphs take. In the model's order, whatever the order here. Absent:
+  /// attention_mask, if the model takes one.
+  std::optional<std::vector<std::string>> graph_inputs = {};
   /// What inputs and outputs of caches begin with: Transformers 5.23 says past_key_values, newer
   /// ones cache.
   std::string cache_name = "past_key_values";
@@ -34,6 +35,7 @@ struct Signature {
       arguments;      // of forward, in order: "input_ids", "attention_mask", "past_key_values"
   std::string cache;  // the field that is a cache; in decode, the argument too
   int64_t num_cache_layers = 0;  // 0: no cache
+  int64_t conv_kernel_size = 0;  // over 0: a layer's cache is a window of that size and a state
   int64_t num_cross_layers = 0;  // of the encoder's keys and values; 0: there are none
   /// Of the argument encoder_outputs, where there is one: "BaseModelOutput".
   std::string encoder_output_class;
