@@ -55,7 +55,8 @@ def generation():
     inputs = reference.as_tensors(reference_cases.padded(7, 4, "right"))
     config = transformers.GenerationConfig(max_new_tokens=12, eos_token_id=None, decoder_start_token_id=reference_cases.PAD)
     model = reference.build(case)
-    new_ids = model.generate(**inputs, generation_config=config)[:, 1:].tolist()
+    rows = model.generate(**inputs, generation_config=config)[:, 1:].tolist()
+    new_ids = [row[: row.index(1) + 1] if 1 in row else row for row in rows]  # what follows EOS is padding
     exported = OnnxExporter().export_for_generation(
         model, dict(inputs), OnnxConfig(dynamic=True), generation_config=config, multi_token_decode=True
     )

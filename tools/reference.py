@@ -83,14 +83,15 @@ def stored(tensor, positions=None):
 
 
 def as_tensors(inputs):
-    """Nested lists of i64; {"numbers": name, "shape": shape} is what hash_weights.numbers() makes."""
+    """Nested lists; {"numbers": name, "shape": shape} is what hash_weights.numbers() makes."""
+    dtypes = {"input_features": torch.float32}
 
-    def tensor(values):
+    def tensor(name, values):
         if isinstance(values, dict):
             return torch.from_numpy(hash_weights.numbers(values["numbers"], tuple(values["shape"])))
-        return torch.tensor(values, dtype=torch.int64)
+        return torch.tensor(values, dtype=dtypes.get(name, torch.int64))
 
-    return {name: tensor(values) for name, values in inputs.items()}
+    return {name: tensor(name, values) for name, values in inputs.items()}
 
 
 def forward_runs(case):
@@ -212,6 +213,7 @@ def versions():
 
 def tiny(out, only):
     cases = {**reference_cases.causal_cases(), **reference_cases.bert_cases(), **reference_cases.t5_cases()}
+    cases.update(reference_cases.whisper_cases())
     for more in (reference_cases.moe_cases, reference_cases.mamba_cases, reference_cases.vit_cases):
         cases.update(more())
     named = [(name, forward_runs, case) for name, case in cases.items()]

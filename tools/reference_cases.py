@@ -5,6 +5,7 @@ Configs are spelled as checkpoints in the wild spell them: old ones have `rope_s
 new ones `rope_parameters`. All dtypes are float32.
 """
 
+import math
 from dataclasses import dataclass, field
 
 VOCAB = 96
@@ -59,6 +60,29 @@ ENCODER_DECODER = {
         "n_positions": 64,
         "is_encoder_decoder": True,
         "pad_token_id": PAD,
+        "eos_token_id": 1,
+        "decoder_start_token_id": PAD,
+        "dtype": "float32",
+    },
+    "whisper": {
+        "architectures": ["WhisperForConditionalGeneration"],
+        "vocab_size": VOCAB,
+        "num_mel_bins": 8,
+        "d_model": 32,
+        "encoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "encoder_ffn_dim": 48,
+        "decoder_layers": 2,
+        "decoder_attention_heads": 4,
+        "decoder_ffn_dim": 48,
+        "max_source_positions": 20,
+        "max_target_positions": 32,
+        "activation_function": "gelu",
+        "dropout": 0.0,
+        "scale_embedding": False,
+        "is_encoder_decoder": True,
+        "pad_token_id": PAD,
+        "bos_token_id": 0,
         "eos_token_id": 1,
         "decoder_start_token_id": PAD,
         "dtype": "float32",
@@ -570,6 +594,41 @@ def t5_cases():
     }
 
 
+def sounds(batch, mel=8, frames=40, salt=0):
+    """Something like a spectrogram, in two digits."""
+    return {
+        "input_features": [
+            [[round(math.sin(0.37 * (i + 1) * (j + 2) + 1.3 * row + salt), 2) for i in range(frames)] for j in range(mel)]
+            for row in range(batch)
+        ]
+    }
+
+
+def whisper_cases():
+    rows = [
+        Run({**sounds(1), "decoder_input_ids": token_ids(1, 1, 3)}),
+        Run({**sounds(2, salt=1), "decoder_input_ids": token_ids(2, 5, 4)}),
+        Run({**sounds(1, salt=2), "decoder_input_ids": token_ids(1, 32, 5)}),
+        Run(
+            {
+                **sounds(2, salt=3),
+                "decoder_input_ids": padded(4, 3, "left", 3)["input_ids"],
+                "decoder_attention_mask": [[1] * 4, [1] * 4],
+            }
+        ),
+    ]
+    sizes = {"encoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24}
+    other = {**sizes, "num_hidden_layers": 1, "decoder_attention_heads": 8, "activation_function": "relu"}
+    mel = [Run({**sounds(1, 5, 24), "decoder_input_ids": token_ids(1, 3, 3)})]
+    return {
+        "whisper_default": Forward(encoder_decoder("whisper"), rows),
+        "whisper_sizes": Forward(encoder_decoder("whisper", **other), rows[:2]),
+        "whisper_mel": Forward(encoder_decoder("whisper", num_mel_bins=5, max_source_positions=12), mel),
+        "whisper_untied": Forward(encoder_decoder("whisper", tie_word_embeddings=False), rows[:2]),
+        "whisper_model": Forward(encoder_decoder("whisper", architectures=["WhisperModel"]), rows[:2]),
+    }
+
+
 @dataclass
 class EncoderDecoder:
     """The encoder over `inputs`, prefill over so many tokens of the decoder, then cached steps."""
@@ -587,6 +646,7 @@ def encoder_decoder_cases():
         "t5_gated_gelu": EncoderDecoder(
             encoder_decoder("t5", feed_forward_proj="gated-gelu", tie_word_embeddings=False), [(right, 2)]
         ),
+        "whisper_default": EncoderDecoder(encoder_decoder("whisper"), [(sounds(1), 1), (sounds(2, salt=1), 4)]),
     }
 
 

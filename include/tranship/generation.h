@@ -57,6 +57,10 @@ struct GenerationConfig {
   std::vector<int64_t> begin_suppress_tokens = {};  // not chosen as the first token
   /// What the decoder of an encoder-decoder begins with; absent: the BOS token.
   std::optional<int64_t> decoder_start_token_id = {};
+  /// Of a model of speech (Whisper): the code of the language that is spoken ("en"); empty: the
+  /// model finds out. And "transcribe" or "translate"; empty: as the artifact says.
+  std::string language = {};
+  std::string task = {};
 
   /// Reads a generation_config.json; where it has no eos_token_id, pad_token_id, bos_token_id
   /// or decoder_start_token_id, config.json's serve. Without one (empty text) all is read from

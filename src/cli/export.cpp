@@ -197,7 +197,8 @@ constexpr Description kDescription = {
     .text =
         "Writes a directory that holds the graphs, one copy of the weights, the configuration and "
         "the tokenizer. A class "
-        "that generates text becomes the components prefill and decode, which share their weights; "
+        "that generates text becomes the components prefill and decode, which share their weights (and an "
+        "encoder before them, where the model has one); "
         "any other becomes "
         "one component, model. Weights stream from file to file: memory does not grow with the "
         "model. The directory's "

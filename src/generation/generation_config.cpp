@@ -47,6 +47,10 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"epsilon_cutoff", "0"},
     {"eta_cutoff", "0"},
     {"watermarking_config", "null"},
+    {"return_timestamps", "false"},
+    {"no_speech_threshold", "null"},
+    {"logprob_threshold", "null"},
+    {"compression_ratio_threshold", "null"},
 });
 
 /// Errors: unsupported, with all keys that would change what is generated.
@@ -97,6 +101,8 @@ GenerationConfig read_config(std::string_view where, std::string_view text) {
   out.suppress_tokens = config.integers("suppress_tokens");
   out.begin_suppress_tokens = config.integers("begin_suppress_tokens");
   out.decoder_start_token_id = config.find_integer("decoder_start_token_id");
+  out.language = config.text("language", "");
+  out.task = config.text("task", "");
   return out;
 }
 

@@ -1,7 +1,9 @@
 // Generator: the public face of the decode loop.
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -9,6 +11,7 @@
 #include "generation/decode_loop.h"
 #include "generation/generator_impl.h"
 #include "generation/onnx_model.h"
+#include "generation/speech.h"
 #include "generation/stop_text.h"
 #include "ir/dim.h"
 #include "tranship/generation.h"
@@ -23,7 +26,9 @@ std::optional<int64_t> max_positions_of(const std::string& config_json) {
   if (config_json.empty()) return std::nullopt;
   constexpr std::string_view kKey = "max_position_embeddings";
   const Config config = Config::parse("config.json", config_json);
-  if (const std::optional<int64_t> found = config.find_integer(kKey)) return found;
+  for (const std::string_view key : {kKey, std::string_view("max_target_positions")}) {
+    if (const std::optional<int64_t> found = config.find_integer(key)) return found;
+  }
   const std::optional<Config> text_config = config.find_object("text_config");
   return text_config ? text_config->find_integer(kKey) : std::nullopt;
 }
@@ -50,12 +55,14 @@ std::vector<std::vector<int64_t>> checked_prompts(std::span<const std::vector<in
   return out;
 }
 
-/// What a call runs.
+/// What a call runs. What an encoder reads is the model's already.
 struct Job {
   std::vector<std::vector<int64_t>> prompts;  // of the decoder, where there is an encoder
-  NamedTensors encoder_inputs = {};
+  GenerationConfig config;
   int64_t num_encoder_tokens = 0;  // padding not counted
 };
+
+constexpr const char* kDecoderIds = "decoder_input_ids";
 
 /// What the decoder beside an encoder begins with. Errors: invalid_argument.
 int64_t decoder_start_of(const GenerationConfig& config) {
@@ -70,7 +77,7 @@ int64_t decoder_start_of(const GenerationConfig& config) {
 /// Source: generation/utils.py _prepare_decoder_input_ids_for_generation (5.23).
 std::vector<std::vector<int64_t>> take_decoder_prompts(NamedTensors& inputs, int64_t num_rows,
                                                        int64_t start) {
-  const auto given = inputs.extract("decoder_input_ids");
+  const auto given = inputs.extract(kDecoderIds);
   std::vector<std::vector<int64_t>> prompts(static_cast<size_t>(num_rows));
   if (given.empty()) {
     for (auto& prompt : prompts) prompt = {start};
@@ -95,24 +102,68 @@ std::vector<std::vector<int64_t>> take_decoder_prompts(NamedTensors& inputs, int
   return prompts;
 }
 
+/// The language of each row: of their tokens the likeliest after the decoder's first one.
+/// Source: generation_whisper.py detect_language (5.23).
+std::vector<int64_t> detect_languages(generation::EncoderDecoderModel& model, int64_t start,
+                                      const std::map<std::string, int64_t>& lang_to_id,
+                                      size_t num_rows) {
+  std::set<int64_t> ids;
+  for (const auto& [name, id] : lang_to_id) ids.insert(id);
+  const std::vector<std::vector<int64_t>> prompts(num_rows, {start});
+  const generation::Logits logits = model.prefill(generation::pad_left(prompts, start));
+  std::vector<int64_t> languages;
+  for (size_t row = 0; row < num_rows; ++row) {
+    const std::span<const float> scores = logits.row(static_cast<int64_t>(row));
+    if (*ids.begin() < 0 || *ids.rbegin() >= std::ssize(scores)) {
+      fail(ErrorKind::kCorrupt,
+           "[generate] generation_config.json: lang_to_id has ids outside of the vocabulary of {}",
+           scores.size());
+    }
+    languages.push_back(*std::ranges::max_element(
+        ids, {}, [&](int64_t id) { return scores[static_cast<size_t>(id)]; }));
+  }
+  return languages;
+}
+
+/// What the decoder of a model of speech begins with, and how far it may go.
+Job speech_job(GeneratorImpl& impl, size_t num_rows, const GenerationConfig& config) {
+  const generation::SpeechTokens tokens =
+      generation::read_speech_tokens(impl.generation_config_json, impl.config_json);
+  const int64_t start = decoder_start_of(config);
+  std::vector<int64_t> languages;
+  if (generation::must_detect_language(tokens, config))
+    languages = detect_languages(*impl.encoder_decoder, start, tokens.lang_to_id, num_rows);
+  Job job = {.prompts = {}, .config = config};
+  for (size_t row = 0; row < num_rows; ++row) {
+    job.prompts.push_back(generation::speech_prompt(
+        tokens, config, start, languages.empty() ? std::nullopt : std::optional(languages[row])));
+  }
+  const std::optional<int64_t> max_positions = max_positions_of(impl.config_json);
+  if (max_positions) {
+    job.config =
+        generation::with_speech_limits(config, std::ssize(job.prompts.front()), *max_positions);
+  }
+  return job;
+}
+
 /// Errors: invalid_argument, for a model without an encoder, or inputs that are not a batch.
-Job job_from(const GeneratorImpl& impl, const NamedTensors& inputs,
-             const GenerationConfig& config) {
+Job job_from(GeneratorImpl& impl, NamedTensors inputs, const GenerationConfig& config) {
   if (impl.encoder_decoder == nullptr) {
     fail(ErrorKind::kInvalidArgument,
          "[generate] this model has no encoder to read {}: it continues prompts of token ids",
          inputs.empty() ? "anything" : inputs.begin()->first);
   }
-  Job job;
-  job.encoder_inputs = inputs;
   const std::string first = impl.encoder_decoder->encoder_input_names().front();
   const auto main = inputs.find(first);
   if (main == inputs.end() || main->second.shape().empty() || main->second.shape()[0] < 1) {
     fail(ErrorKind::kInvalidArgument, "[generate] the encoder needs '{}' [batch, ...]", first);
   }
-  job.prompts =
-      take_decoder_prompts(job.encoder_inputs, main->second.shape()[0], decoder_start_of(config));
-  return job;
+  const int64_t num_rows = main->second.shape()[0];
+  const bool is_speech = first == "input_features" && !inputs.contains(kDecoderIds);
+  Job job = {.prompts = {}, .config = config};
+  if (!is_speech) job.prompts = take_decoder_prompts(inputs, num_rows, decoder_start_of(config));
+  impl.encoder_decoder->set_encoder_inputs(std::move(inputs));
+  return is_speech ? speech_job(impl, static_cast<size_t>(num_rows), config) : job;
 }
 
 /// Prompts as what an encoder reads: rows of one length, padded on the right.
@@ -133,10 +184,10 @@ NamedTensors pad_right(std::span<const std::vector<int64_t>> prompts, int64_t pa
   return inputs;
 }
 
-Job job_of(const GeneratorImpl& impl, std::span<const std::vector<int64_t>> prompts,
+Job job_of(GeneratorImpl& impl, std::span<const std::vector<int64_t>> prompts,
            const GenerationConfig& config) {
   std::vector<std::vector<int64_t>> checked = checked_prompts(prompts, config);
-  if (impl.encoder_decoder == nullptr) return {.prompts = std::move(checked)};
+  if (impl.encoder_decoder == nullptr) return {.prompts = std::move(checked), .config = config};
   const std::vector<std::string> names = impl.encoder_decoder->encoder_input_names();
   if (std::ranges::count(names, "input_ids") == 0) {
     fail(ErrorKind::kInvalidArgument,
@@ -146,7 +197,7 @@ Job job_of(const GeneratorImpl& impl, std::span<const std::vector<int64_t>> prom
   if (std::ranges::count(inputs.at("attention_mask").i64(), 0) == 0 &&
       std::ranges::count(names, "attention_mask") == 0)
     inputs.erase("attention_mask");
-  Job job = job_from(impl, inputs, config);
+  Job job = job_from(impl, std::move(inputs), config);
   for (const auto& prompt : checked) job.num_encoder_tokens += std::ssize(prompt);
   return job;
 }
@@ -156,8 +207,8 @@ uint64_t random_seed() {
   return uint64_t{device()} << 32 | device();
 }
 
-GenerationResult run(GeneratorImpl& impl, const Job& job, const GenerationConfig& config,
-                     generation::Watch watch) {
+GenerationResult run(GeneratorImpl& impl, const Job& job, generation::Watch watch) {
+  const GenerationConfig& config = job.config;
   size_t longest = 0;
   for (const auto& prompt : job.prompts) longest = std::max(longest, prompt.size());
   const auto length = static_cast<int64_t>(longest);
@@ -168,7 +219,6 @@ GenerationResult run(GeneratorImpl& impl, const Job& job, const GenerationConfig
       .seed = config.seed ? *config.seed : random_seed(),
       .watch = std::move(watch),
   };
-  if (impl.encoder_decoder != nullptr) impl.encoder_decoder->set_encoder_inputs(job.encoder_inputs);
   GenerationResult result = generation::decode_loop(*impl.model, job.prompts, options);
   result.stats.load_seconds = impl.load_seconds;
   result.stats.prompt_tokens += job.num_encoder_tokens;
@@ -187,11 +237,12 @@ GenerationResult run(GeneratorImpl& impl, const Job& job, const GenerationConfig
 
 /// The ids of each row, until their texts have a stop string.
 GenerationResult run_rows(Generator& generator, GeneratorImpl& impl, const Job& job,
-                          const GenerationConfig& config, const OnToken& on_token) {
+                          const OnToken& on_token) {
+  const std::vector<std::string>& stop_strings = job.config.stop_strings;
   std::vector<SequenceText> texts;
-  if (!config.stop_strings.empty()) {
+  if (!stop_strings.empty()) {
     for (const auto& prompt : job.prompts)
-      texts.emplace_back(generator.tokenizer(), config.stop_strings, prompt);
+      texts.emplace_back(generator.tokenizer(), stop_strings, prompt);
   }
   const auto watch = [&](size_t row, int64_t id) -> std::optional<FinishReason> {
     const bool goes_on = !on_token || on_token(row, id);
@@ -201,13 +252,13 @@ GenerationResult run_rows(Generator& generator, GeneratorImpl& impl, const Job& 
     }
     return goes_on ? std::nullopt : std::optional(FinishReason::kCallback);
   };
-  return run(impl, job, config, watch);
+  return run(impl, job, watch);
 }
 
 /// The text of the only row.
 GeneratedText run_text(const Tokenizer& tokenizer, GeneratorImpl& impl, const Job& job,
-                       const GenerationConfig& config, const OnText& on_text) {
-  SequenceText sequence(tokenizer, config.stop_strings, job.prompts[0]);
+                       const OnText& on_text) {
+  SequenceText sequence(tokenizer, job.config.stop_strings, job.prompts[0]);
   GeneratedText out;
   const auto show = [&](const std::string& text) {
     out.text += text;
@@ -218,7 +269,7 @@ GeneratedText run_text(const Tokenizer& tokenizer, GeneratorImpl& impl, const Jo
     if (sequence.stopped()) return FinishReason::kStopString;
     return goes_on ? std::nullopt : std::optional(FinishReason::kCallback);
   };
-  GenerationResult result = run(impl, job, config, watch);
+  GenerationResult result = run(impl, job, watch);
   show(sequence.flush());
   out.new_ids = std::move(result.sequences[0].new_ids);
   out.finish_reason = result.sequences[0].finish_reason;
@@ -294,13 +345,13 @@ const Tokenizer& Generator::tokenizer() {
 GenerationResult Generator::generate(std::span<const std::vector<int64_t>> prompts,
                                      const GenerationConfig& config, const OnToken& on_token) {
   generation::check_config(config);
-  return run_rows(*this, *impl_, job_of(*impl_, prompts, config), config, on_token);
+  return run_rows(*this, *impl_, job_of(*impl_, prompts, config), on_token);
 }
 
 GenerationResult Generator::generate_from(const NamedTensors& inputs,
                                           const GenerationConfig& config, const OnToken& on_token) {
   generation::check_config(config);
-  return run_rows(*this, *impl_, job_from(*impl_, inputs, config), config, on_token);
+  return run_rows(*this, *impl_, job_from(*impl_, inputs, config), on_token);
 }
 
 GeneratedText Generator::generate_text_from(const NamedTensors& inputs,
@@ -312,7 +363,7 @@ GeneratedText Generator::generate_text_from(const NamedTensors& inputs,
          "[generate] the inputs have {} rows, expected one: use generate_from for a batch",
          job.prompts.size());
   }
-  GeneratedText out = run_text(tokenizer(), *impl_, job, config, on_text);
+  GeneratedText out = run_text(tokenizer(), *impl_, job, on_text);
   out.prompt_ids = job.prompts[0];
   return out;
 }
@@ -333,8 +384,7 @@ GeneratedText Generator::continue_ids(std::vector<int64_t> prompt_ids,
   generation::check_config(config);
   const std::vector<std::vector<int64_t>> prompts =
       checked_prompts(std::span(&prompt_ids, 1), config);
-  GeneratedText out =
-      run_text(tokenizer(), *impl_, job_of(*impl_, prompts, config), config, on_text);
+  GeneratedText out = run_text(tokenizer(), *impl_, job_of(*impl_, prompts, config), on_text);
   out.prompt_ids = prompts[0];
   return out;
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/testing.h"
 #include "formats/onnx/ort_library.h"
 #include "generation/testing.h"
@@ -41,8 +43,10 @@ std::vector<Ids> new_ids(const GenerationResult& result) {
   return out;
 }
 
-class TinyT5 : public testing::Test {
+class Tiny : public testing::Test {
  protected:
+  explicit Tiny(const std::string& name) : model_(golden_model(name)) {}
+
   void SetUp() override {
     try {
       onnx::OrtLibrary::open({}, {});
@@ -62,8 +66,12 @@ class TinyT5 : public testing::Test {
     return {.warning = [](std::string_view warning) { ADD_FAILURE() << warning; }, .progress = {}};
   }
 
-  const Json model_ = golden_model("t5");
+  const Json model_;
   TestFolder folder_;
+};
+
+struct TinyT5 : Tiny {
+  TinyT5() : Tiny("t5") {}
 };
 
 TEST_F(TinyT5, a_padded_batch_gives_the_tokens_of_transformers) {
@@ -198,6 +206,100 @@ TEST_F(TinyT5, a_model_without_an_encoder_continues_prompts_only) {
       [&] { generator.generate_from({{"input_features", Tensor(DType::kF32, {1, 8, 40})}}, {}); });
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(error.what(), HasSubstr("no encoder to read input_features"));
+}
+
+class TinyWhisper : public Tiny {
+ protected:
+  TinyWhisper() : Tiny("whisper") {}
+
+  NamedTensors sounds() const {
+    const Json& rows = model_["input_features"];
+    const auto num_rows = std::ssize(rows), mel = std::ssize(rows[0]),
+               frames = std::ssize(rows[0][0]);
+    Tensor tensor(DType::kF32, {num_rows, mel, frames});
+    int64_t i = 0;
+    for (const Json& value : rows.flatten()) tensor.set(i++, value.get<double>());
+    return {{"input_features", std::move(tensor)}};
+  }
+  static Tensor row_of(const Tensor& batch, int64_t row) {
+    Tensor one(batch.dtype(), {1, batch.shape()[1], batch.shape()[2]});
+    const int64_t size = one.num_elements();
+    for (int64_t i = 0; i < size; ++i) one.set(i, batch.at(row * size + i));
+    return one;
+  }
+
+  /// The artifact with that generation_config.json.
+  Generator with_config(const Json& generation_config) const {
+    write_text(folder_.path() / "generation_config.json", generation_config.dump());
+    return Generator::open(folder_.path(), {}, no_warnings());
+  }
+};
+
+TEST_F(TinyWhisper, sounds_give_the_tokens_of_transformers) {
+  exported();
+  const NamedTensors batch = sounds();
+  for (const Json& run : model_["runs"]) {
+    SCOPED_TRACE(run["generation_config"].dump());
+    Generator generator = with_config(run["generation_config"]);
+    const GenerationConfig config = generator.generation_config();
+    const auto expected = run["new_ids"].get<std::vector<Ids>>();
+    EXPECT_EQ(new_ids(generator.generate_from(batch, config)), expected);
+    const NamedTensors alone = {{"input_features", row_of(batch.at("input_features"), 1)}};
+    EXPECT_EQ(new_ids(generator.generate_from(alone, config))[0], expected[1]);
+  }
+}
+
+TEST_F(TinyWhisper, a_beginning_that_is_given_is_taken_as_it_is) {
+  exported();
+  const Json run = model_["runs"][1];
+  Generator generator = with_config(run["generation_config"]);
+  NamedTensors inputs = sounds();
+  Tensor begun(DType::kI64, {3, 4});
+  for (size_t row = 0; row < 3; ++row)
+    std::ranges::copy(run["prompts"][row].get<Ids>(), begun.i64().begin() + 4 * int64_t(row));
+  inputs.emplace("decoder_input_ids", std::move(begun));
+  GenerationConfig config = generator.generation_config();
+  config.language = "";
+  config.max_new_tokens = 20;
+  EXPECT_EQ(new_ids(generator.generate_from(inputs, config)),
+            run["new_ids"].get<std::vector<Ids>>());
+}
+
+TEST_F(TinyWhisper, what_it_cannot_be_told_is_refused) {
+  exported();
+  Generator generator = with_config(model_["runs"][0]["generation_config"]);
+  const auto error = [&](std::string language, std::string task, int64_t max_new_tokens) {
+    GenerationConfig config = generator.generation_config();
+    config.language = std::move(language);
+    config.task = std::move(task);
+    config.max_new_tokens = max_new_tokens;
+    return std::string(error_of([&] { generator.generate_from(sounds(), config); }).what());
+  };
+  EXPECT_THAT(error("tlh", "", 5), AllOf(HasSubstr("language 'tlh'"), HasSubstr("<|haw|>")));
+  EXPECT_THAT(error("de", "sing", 5), AllOf(HasSubstr("task 'sing'"), HasSubstr("translate")));
+  EXPECT_THAT(error("de", "", 30), HasSubstr("over the model's 32 positions"));
+  Generator english = with_config(model_["runs"].back()["generation_config"]);
+  GenerationConfig told = english.generation_config();
+  told.language = "en";
+  EXPECT_THAT(error_of([&] { english.generate_from(sounds(), told); }).what(),
+              HasSubstr("knows English only"));
+  const std::vector<Ids> prompts = {{5}};
+  EXPECT_THAT(error_of([&] { english.generate(prompts, told); }).what(),
+              HasSubstr("reads 'input_features', not text"));
+  Json timestamps = model_["runs"][0]["generation_config"];
+  timestamps["return_timestamps"] = true;
+  EXPECT_THAT(error_of([&] { with_config(timestamps).generation_config(); }).what(),
+              HasSubstr("return_timestamps = true"));
+}
+
+TEST_F(TinyWhisper, sounds_of_another_length_are_refused) {
+  Generator generator = exported();
+  const Error error = error_of([&] {
+    generator.generate_from({{"input_features", Tensor(DType::kF32, {1, 8, 38})}},
+                            {.decoder_start_token_id = 3});
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("input_features"), HasSubstr("40")));
 }
 
 }  // namespace

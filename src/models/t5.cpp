@@ -3,6 +3,7 @@
 // B batch, S queries, T keys, H heads, D d_kv.
 #include <cmath>
 
+#include "base/error.h"
 #include "models/families.h"
 #include "nn/decoder.h"
 #include "nn/relative_bias.h"
@@ -122,6 +123,12 @@ Tensor decoder(Scope m, const ModelInputs& in, Tensor memory, const T5Config& c)
 
 /// The embeddings of both stacks are `shared`.
 Scope tied(Scope m) {
+  if (m.dtype() == DType::kF16) {
+    fail(
+        ErrorKind::kUnsupported,
+        "[model] T5 goes over 65504, where f16 ends; Transformers keeps parts of it in f32: export "
+        "it as f32 or bf16");
+  }
   for (const std::string_view stack : {"encoder", "decoder"})
     (m / stack / "embed_tokens").tie("weight", m / "shared", "weight");
   return m;
@@ -138,6 +145,7 @@ ModelOutputs encoder_model(Scope m, const ModelInputs& in, const Config& config)
 }
 
 ModelOutputs model(Scope m, const ModelInputs& in, const Config& config) {
+  config.require("is_encoder_decoder", true);
   const T5Config c = read(config);
   const Tensor memory = memory_of(tied(m), in, c);
   return {"Seq2SeqModelOutput",
@@ -146,6 +154,7 @@ ModelOutputs model(Scope m, const ModelInputs& in, const Config& config) {
 }
 
 ModelOutputs for_conditional_generation(Scope m, const ModelInputs& in, const Config& config) {
+  config.require("is_encoder_decoder", true);
   const T5Config c = read(config);
   // An older config says tie_word_embeddings = false for a head of its own.
   const bool own_head = !c.scale_decoder_outputs && (m / "lm_head").has("weight", false);

@@ -26,7 +26,9 @@ constexpr std::string_view kIrrelevantKeys = R"(
     no_repeat_ngram_size encoder_no_repeat_ngram_size num_beam_groups diversity_penalty
     length_penalty typical_p early_stopping num_return_sequences output_scores
     return_dict_in_generate remove_invalid_values exponential_decay_length_penalty
-    cross_attention_hidden_size
+    cross_attention_hidden_size dropout activation_dropout encoder_layerdrop decoder_layerdrop
+    init_std apply_spec_augment mask_time_prob mask_time_length mask_time_min_masks
+    mask_feature_prob mask_feature_length mask_feature_min_masks forced_decoder_ids
 )";
 
 }  // namespace

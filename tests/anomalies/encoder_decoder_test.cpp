@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "base/testing.h"
 #include "interpret/interpret.h"
 #include "tasks/task.h"
 
@@ -88,10 +89,18 @@ TEST(EncoderDecoderAnomaly, padding_on_either_side_changes_nothing_that_t5_says)
   }
 }
 
+// "T5 FFN 66246 > 65504" (spec/cases.md).
+TEST(EncoderDecoderAnomaly, t5_in_f16_is_refused_since_it_overflows) {
+  const Error error = error_of([] { tasks::forward(tiny("t5"), {.dtype = DType::kF16}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+  EXPECT_THAT(error.what(), HasSubstr("65504"));
+  EXPECT_NO_THROW(tasks::forward(tiny("t5"), {.dtype = DType::kBF16}));
+}
+
 // "cross-attention K/V not inputs, constant outputs, merged decoder needs use_cache_branch"
 // (spec/cases.md).
 TEST(EncoderDecoderAnomaly, decode_takes_the_encoders_keys_and_does_not_compute_them) {
-  for (const std::string_view model_type : {"t5"}) {
+  for (const std::string_view model_type : {"t5", "whisper"}) {
     const tasks::TaskProgram made = tasks::generation(tiny(model_type), {});
     const ir::Component& decode = made.program.components.back();
     const std::set<std::string> inputs = used_inputs(*decode.graph);

@@ -32,6 +32,8 @@ FORWARD = [
     "t5_num_decoder_layers",
     "t5_model",
     "t5_encoder_model",
+    "whisper_default",
+    "whisper_model",
 ]
 GENERATION = [
     "llama_default",
@@ -56,10 +58,10 @@ def test_forward_returns_what_the_model_returns(name, export, no_grad):
         for output in reference.OUTPUTS:
             assert (actual.get(output) is None) == (expected.get(output) is None), output
             if expected.get(output) is not None:
-                assert_close(actual[output], expected[output], case.config, inputs["input_ids"].shape[1])
+                assert_close(actual[output], expected[output], case.config, max(value.shape[-1] for value in inputs.values()))
 
 
-@pytest.mark.parametrize("name", ["t5_default", "t5_model"])
+@pytest.mark.parametrize("name", ["t5_default", "t5_model", "whisper_default"])
 def test_forward_of_an_encoder_decoder_returns_both_caches(name, export, no_grad):
     case = CASES[name]
     folder = export(case.config, "--task", "forward", exact_forward_inputs(case.runs[1]))
@@ -119,7 +121,10 @@ def test_prefill_and_decode_return_what_the_cached_model_returns(name, export, n
             assert_close(result.logits[:, kept], values, case.config, inputs["attention_mask"].shape[1])
 
 
-ENCODER_DECODERS = {"t5_default": transformers.modeling_outputs.BaseModelOutputWithPastAndCrossAttentions}
+ENCODER_DECODERS = {
+    "t5_default": transformers.modeling_outputs.BaseModelOutputWithPastAndCrossAttentions,
+    "whisper_default": transformers.modeling_outputs.BaseModelOutput,
+}
 
 
 @pytest.mark.parametrize("name", ENCODER_DECODERS)

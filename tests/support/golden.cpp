@@ -16,13 +16,17 @@ std::filesystem::path folder() {
   return std::filesystem::path(TRANSHIP_SOURCE_DIR) / "tests/golden/logits";
 }
 
-Tensor int_tensor(const Json& rows) {
-  std::vector<int64_t> values;
-  for (const Json& row : rows) {
-    for (const Json& v : row) values.push_back(v.get<int64_t>());
-  }
-  return Tensor::of(values,
-                    {static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows.at(0).size())});
+/// Numbers in nested lists: i64, or f32 if one of them has a point.
+Tensor read_tensor(const Json& json) {
+  std::vector<int64_t> shape;
+  for (const Json* at = &json; at->is_array(); at = &at->at(0)) shape.push_back(std::ssize(*at));
+  const Json flat = json.flatten();
+  const bool is_float =
+      std::any_of(flat.begin(), flat.end(), [](const Json& v) { return v.is_number_float(); });
+  Tensor tensor(is_float ? DType::kF32 : DType::kI64, shape);
+  int64_t i = 0;
+  for (const Json& v : flat) tensor.set(i++, v.get<double>());
+  return tensor;
 }
 
 /// What hash_weights.numbers() makes.
@@ -39,7 +43,7 @@ GoldenCall read_call(const Json& json, const std::string& component) {
   GoldenCall call;
   call.component = json.value("component", component);
   for (const auto& [name, rows] : json.at("inputs").items())
-    call.inputs.emplace(name, rows.is_object() ? hash_numbers(rows) : int_tensor(rows));
+    call.inputs.emplace(name, rows.is_object() ? hash_numbers(rows) : read_tensor(rows));
   for (const auto& [name, output] : json.at("outputs").items()) {
     ExpectedOutput expected;
     expected.shape = output.at("shape").get<std::vector<int64_t>>();
@@ -68,8 +72,10 @@ int64_t longest_sum(const Json& config) {
     const auto channels = config.at("num_channels").get<int64_t>();
     return std::max(widest("hidden_size", "intermediate_size"), channels * height * width);
   }
-  return config.contains("d_ff") ? widest("d_model", "d_ff")
-                                 : widest("hidden_size", "intermediate_size");
+  if (config.contains("d_ff")) return widest("d_model", "d_ff");
+  if (config.contains("decoder_ffn_dim"))
+    return std::max(widest("d_model", "encoder_ffn_dim"), widest("d_model", "decoder_ffn_dim"));
+  return widest("hidden_size", "intermediate_size");
 }
 
 }  // namespace
@@ -104,7 +110,7 @@ GoldenCase read_golden(const std::string& name) {
     }
     for (const GoldenCall& call : calls) {
       for (const auto& [input, tensor] : call.inputs)
-        longest_sequence = std::max(longest_sequence, tensor.shape()[1]);
+        longest_sequence = std::max(longest_sequence, tensor.shape().back());
     }
     golden.runs.push_back(std::move(calls));
   }
