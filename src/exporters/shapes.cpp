@@ -244,6 +244,8 @@ class Planner {
     plan_.examples.insert(sampled_.begin(), sampled_.end());
     for (const std::string& symbol : symbols_) {
       int64_t size = symbol == "batch" ? kBatch : kLength;
+      if (const auto it = ranges_.find(symbol); it != ranges_.end())
+        size = std::max(size, it->second.min);  // an image has at least a patch
       if (const auto it = plan_.ranges.find(symbol); it != plan_.ranges.end()) {
         size = std::clamp(size, it->second.min,
                           std::max(it->second.min, it->second.max.value_or(size)));

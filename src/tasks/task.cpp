@@ -76,10 +76,14 @@ class Builder {
 
   void add_decode(const std::vector<std::string>& optional_inputs) {
     Call call("decode");
-    call.graph->set_range("past", {.min = 0, .max = {}});  // a definition may narrow it
-    GrowingCache cache(*call.graph, options_.cache_name, "");
+    const bool grows = selected_.family->state_cache.empty();
+    // A definition may narrow it.
+    if (grows) call.graph->set_range("past", {.min = 0, .max = {}});
+    GrowingCache cache(*call.graph, cache_name(), "");
     call.in.cache = &cache;
-    add_inputs(call, optional_inputs, 1, Dim::symbol("past"));
+    std::vector<std::string> names = optional_inputs;
+    if (!grows) std::erase(names, "attention_mask");  // the states have seen no padding
+    add_inputs(call, names, 1, Dim::symbol("past"));
     const ModelOutputs out = forward(call, selected_.architecture->forward);
     finish(std::move(call), out, cache, true);
   }
@@ -199,9 +203,11 @@ class Builder {
     }
   }
 
-  std::string cache_part(std::string_view part) const {
-    return options_.cache_name + std::string(part);
+  std::string cache_name() const {
+    const std::string_view own = selected_.family->state_cache;
+    return own.empty() ? options_.cache_name : std::string(own);
   }
+  std::string cache_part(std::string_view part) const { return cache_name() + std::string(part); }
 
   /// What a model takes that has no encoder beside it, or what its encoder takes.
   void add_inputs(Call& call, const std::vector<std::string>& optional_inputs, const Dim& length,
@@ -274,12 +280,17 @@ class Builder {
     add_states(component, name, Kind::kAppend, cache.layers(), takes_cache);
     add_states(component, cache_part(kCrossCache), Kind::kReadOnly, cache.cross_layers(),
                takes_cache);
+    add_kept_states(component, cache.states(), takes_cache);
     signature.num_cache_layers = std::ssize(cache.layers());
+    if (!cache.states().empty()) {
+      signature.num_cache_layers = cache.states().back().layer + 1;
+      signature.conv_kernel_size = cache.states().front().value.shape().back().value();
+    }
     signature.num_cross_layers = std::ssize(cache.cross_layers());
     if (!component.states.empty()) {
-      signature.cache = options_.cache_name;
-      signature.fields.push_back(options_.cache_name);
-      if (takes_cache) signature.arguments.push_back(options_.cache_name);
+      signature.cache = cache_name();
+      signature.fields.push_back(cache_name());
+      if (takes_cache) signature.arguments.push_back(cache_name());
     }
     for (const auto& [field, value] : out.after_cache) {
       component.graph->add_output(field, value);
@@ -303,6 +314,19 @@ class Builder {
                                     .input = takes_cache ? "input." + layer + part : "",
                                     .output = prefix + layer + part});
       }
+    }
+  }
+
+  void add_kept_states(ir::Component& component, const std::vector<KeptState>& states,
+                       bool takes_cache) const {
+    for (const KeptState& state : states) {
+      const std::string name =
+          fmt::format("{}.layers.{}.{}", cache_name(), state.layer, state.name);
+      component.states.push_back({.name = name,
+                                  .kind = ir::State::Kind::kOverwrite,
+                                  .input = takes_cache ? "input." + name : "",
+                                  .output = takes_cache ? "output." + name : name});
+      component.graph->add_output(component.states.back().output, state.value);
     }
   }
 
@@ -335,6 +359,23 @@ class Builder {
         result_.program.parameters.emplace(name, cast_source(std::move(source), options_.dtype));
       }
     }
+    report_unfit(missing, misshapen);
+    join_parameters();
+  }
+
+  /// Weights that the checkpoint has in parts.
+  void join_parameters() {
+    auto& parameters = result_.program.parameters;
+    for (const auto& [name, weight] : parameters_.joined()) {
+      std::vector<TensorSourcePtr> parts;
+      for (const std::string& part : weight.parts) parts.push_back(parameters.at(part));
+      for (const std::string& part : weight.parts) parameters.erase(part);
+      parameters.emplace(name, concat_source(name, std::move(parts), weight.shape.sizes()));
+    }
+  }
+
+  void report_unfit(const std::vector<std::string>& missing,
+                    const std::vector<std::string>& misshapen) const {
     const std::string where = checkpoint_.path.string();
     if (!missing.empty()) {
       fail(ErrorKind::kCorrupt,
