@@ -359,7 +359,7 @@ class Builder {
         result_.program.parameters.emplace(name, cast_source(std::move(source), options_.dtype));
       }
     }
-    report_unfit(missing, misshapen);
+    report_unfit(missing, misshapen, codes);
     join_parameters();
   }
 
@@ -375,7 +375,8 @@ class Builder {
   }
 
   void report_unfit(const std::vector<std::string>& missing,
-                    const std::vector<std::string>& misshapen) const {
+                    const std::vector<std::string>& misshapen,
+                    const std::vector<std::string>& codes) const {
     const std::string where = checkpoint_.path.string();
     if (!missing.empty()) {
       fail(ErrorKind::kCorrupt,
