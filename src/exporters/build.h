@@ -1,11 +1,12 @@
-// What the exporters of all formats do: a checkpoint's definition gives graphs, the graphs get
-// their shapes; and around the format's program, an artifact.
+// What exporters share: a checkpoint's definition gives graphs, the graphs get their shapes; and
+// around a format's program, an artifact.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "exporters/export_options.h"
 #include "exporters/exported_model.h"
 #include "exporters/shapes.h"
 #include "formats/pt2/pt2_program.h"
@@ -21,7 +22,6 @@ struct Built {
   DType dtype = DType::kF32;
   tasks::TaskProgram made;
   ShapePlan shapes;
-  std::vector<pt2::Call> calls;  // one a component
 };
 
 /// dtype: of weights and activations. Errors: invalid_argument for another dtype than f32, f16 and
@@ -36,17 +36,34 @@ struct ProgramFiles {
   std::vector<ArtifactFile> files;  // without hashes
   std::function<size_t(const std::string& component)> num_nodes;
   SavePrograms save;
-  bool refers_to_checkpoint = false;
 };
-/// A format's list of files as an artifact's.
-template <class PlannedFile>
-std::vector<ArtifactFile> artifact_files(const std::vector<PlannedFile>& files) {
-  std::vector<ArtifactFile> out;
-  for (const PlannedFile& file : files) out.push_back({file.name, file.size_bytes, file.hash});
-  return out;
+
+template <class Program>
+ProgramFiles program_files(std::string_view export_format, std::string_view suffix,
+                           const Program& program) {
+  const auto listed_files = [](const auto& planned) {
+    std::vector<ArtifactFile> files;
+    for (const auto& file : planned) files.push_back({file.name, file.size_bytes, file.hash});
+    return files;
+  };
+  return {.export_format = std::string(export_format),
+          .suffix = std::string(suffix),
+          .files = listed_files(program.files()),
+          .num_nodes = [program](const std::string& name) { return program.num_nodes(name); },
+          .save = [program, listed_files](
+                      const std::filesystem::path& directory,
+                      const Sink& sink) { return listed_files(program.save(directory, sink)); }};
 }
 
+/// Adds a component with its metadata to an artifact.
+void add_component(const ir::Component& component, ExportMetadata metadata,
+                   const ProgramFiles& program, Artifact& artifact);
+/// The artifact with its files, as a fresh export. Its components and small files are there.
+ExportedModel finish(Artifact artifact, const ProgramFiles& program);
+
+/// The artifact of a checkpoint's graphs.
 ExportedModel assemble(const Checkpoint& checkpoint, const Built& built,
-                       const ExportOptions& options, ProgramFiles program);
+                       const ExportOptions& options, const ProgramFiles& program,
+                       bool refers_to_checkpoint = false);
 
 }  // namespace tranship::exporters

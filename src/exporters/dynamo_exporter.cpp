@@ -1,6 +1,7 @@
 // The story of an export to PyTorch: a checkpoint's definition gives graphs, the graphs get their
 // shapes, ATen its words. No weight is read here; save_pretrained does that.
 #include "exporters/build.h"
+#include "exporters/python_call.h"
 
 namespace tranship {
 
@@ -27,18 +28,14 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
   const DType dtype = config.dtype ? *config.dtype : dtype_of(checkpoint.data());
   const exporters::Built built =
       exporters::build(task, checkpoint, sample_inputs, config, dtype, sink);
-  const auto program =
-      pt2::Pt2Program::lower(built.made.program, built.calls, built.shapes.examples);
-  exporters::ProgramFiles files = {
-      .export_format = std::string(DynamoExporter::kExportFormat),
-      .suffix = ".pt2",
-      .files = exporters::artifact_files(program.files()),
-      .num_nodes = [&](const std::string& component) { return program.num_nodes(component); },
-      .save =
-          [program](const auto& directory, const Sink& to) {
-            return exporters::artifact_files(program.save(directory, to));
-          }};
-  return exporters::assemble(checkpoint, built, config, std::move(files));
+  std::vector<pt2::PythonCall> calls;
+  for (size_t i = 0; i < built.made.signatures.size(); ++i) {
+    calls.push_back(exporters::call_of(built.made.signatures[i], built.made.program.components[i]));
+  }
+  const auto program = pt2::Pt2Program::lower(built.made.program, calls, built.shapes.examples);
+  return exporters::assemble(
+      checkpoint, built, config,
+      exporters::program_files(DynamoExporter::kExportFormat, ".pt2", program));
 }
 
 }  // namespace

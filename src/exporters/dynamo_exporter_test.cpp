@@ -10,6 +10,7 @@
 #include "base/testing.h"
 #include "checkpoint/safetensors.h"
 #include "exporters/build.h"
+#include "exporters/python_call.h"
 #include "models/families.h"
 #include "tranship/exporters.h"
 
@@ -36,8 +37,9 @@ TEST(DynamoExporter, model_json_of_a_small_llama_is_as_committed) {
   const DynamoConfig config = {.dynamic = true};
   const exporters::Built built =
       exporters::build(exporters::Task::kForward, checkpoint, {}, config, DType::kF32, {});
-  const auto program =
-      pt2::Pt2Program::lower(built.made.program, built.calls, built.shapes.examples);
+  const pt2::PythonCall call =
+      exporters::call_of(built.made.signatures[0], built.made.program.components[0]);
+  const auto program = pt2::Pt2Program::lower(built.made.program, {call}, built.shapes.examples);
   const std::string& text = program.model_json("model");
   const std::filesystem::path file =
       std::filesystem::path(TRANSHIP_SOURCE_DIR) / "tests/golden/pt2/llama.json";

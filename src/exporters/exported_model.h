@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "exporters/export_json.h"
+#include "exporters/ranges.h"
 #include "exporters/small_files.h"
 #include "exporters/temporary_folder.h"
 #include "formats/onnx/session.h"
@@ -29,6 +30,7 @@ using SavePrograms = std::function<std::vector<ArtifactFile>(const std::filesyst
 /// An export, wherever its files are. Never changes.
 struct Artifact {
   std::vector<std::pair<std::string, ExportedComponent>> components;
+  std::map<std::string, Ranges> ranges = {};  // by component: which sizes it may be run with
   Manifest manifest;
   SmallFiles small_files;
   /// Of a fresh export; else the files are in `directory`.

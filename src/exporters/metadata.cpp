@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "exporters/python_call.h"
 #include "tranship/version.h"
 
 namespace tranship::exporters {
@@ -24,22 +25,30 @@ Json describe_input(const ir::Graph& graph, const std::string& name,
   fail(ErrorKind::kInternal, "[export] the graph has no input '{}': a bug in tranship", name);
 }
 
-/// An argument: a tensor, or the class of what holds tensors.
+/// An argument: a tensor, the fields of an output, or the class of what holds tensors otherwise.
 Json describe_argument(const PythonValue& argument, const ir::Graph& graph,
                        const std::map<std::string, int64_t>& example_sizes) {
   if (argument.kind == PythonValue::Kind::kTensor)
     return describe_input(graph, argument.text, example_sizes);
-  return {{"container", argument.text.substr(argument.text.find(':') + 1)}};
+  if (argument.kind != PythonValue::Kind::kOutput)
+    return {{"container", argument.text.substr(argument.text.find(':') + 1)}};
+  Json leaves = Json::object();
+  for (size_t i = 0; i < argument.items.size(); ++i)
+    leaves[argument.names[i]] = describe_argument(argument.items[i], graph, example_sizes);
+  return {{"leaves", std::move(leaves)}};
 }
 
 }  // namespace
 
-ExportMetadata describe(const pt2::Call& call, const ir::Graph& graph,
+ExportMetadata describe(const tasks::Signature& signature, const ir::Component& component,
                         const std::string& architecture, DType dtype, const ExportOptions& options,
                         const std::map<std::string, int64_t>& example_sizes) {
+  const pt2::PythonCall call = call_of(signature, component);
   Json kwargs = Json::object();
-  for (size_t i = 0; i < call.kwargs.items.size(); ++i)
-    kwargs[call.kwargs.names[i]] = describe_argument(call.kwargs.items[i], graph, example_sizes);
+  for (size_t i = 0; i < call.kwargs.items.size(); ++i) {
+    kwargs[call.kwargs.names[i]] =
+        describe_argument(call.kwargs.items[i], *component.graph, example_sizes);
+  }
   ExportMetadata metadata;
   metadata.architecture = architecture;
   metadata.packages = {{"tranship", std::string(version())}};

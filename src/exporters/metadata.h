@@ -6,14 +6,14 @@
 #include <string>
 
 #include "exporters/export_options.h"
-#include "formats/pt2/pt2_program.h"
-#include "ir/graph.h"
+#include "ir/program.h"
+#include "tasks/task.h"
 
 namespace tranship::exporters {
 
 /// `example_sizes`: a size for each symbol of the graph's inputs, for the shapes that are recorded.
 /// Source: transformers/exporters/metadata.py build_export_metadata (5.23).
-ExportMetadata describe(const pt2::Call& call, const ir::Graph& graph,
+ExportMetadata describe(const tasks::Signature& signature, const ir::Component& component,
                         const std::string& architecture, DType dtype, const ExportOptions& options,
                         const std::map<std::string, int64_t>& example_sizes);
 

@@ -2,6 +2,7 @@
 // shapes, ONNX its words. No weight is read here; save_pretrained does that.
 #include "base/error.h"
 #include "exporters/build.h"
+#include "exporters/ports.h"
 #include "formats/onnx/onnx_program.h"
 
 namespace tranship {
@@ -31,34 +32,25 @@ void check_config(const Checkpoint& checkpoint, const OnnxConfig& config) {
   }
 }
 
-onnx::OnnxOptions onnx_options(const OnnxConfig& config) {
-  onnx::OnnxOptions options;
-  if (config.opset_version) options.opset_version = *config.opset_version;
-  if (!config.external_data) options.weights = onnx::Weights::kInline;
-  if (config.weights == WeightsPlacement::kReference) options.weights = onnx::Weights::kReference;
-  return options;
-}
-
 ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const OnnxConfig& config,
                           const Sink& sink) {
   check_config(checkpoint, config);
   const DType dtype =
       config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
+  if (dtype == DType::kBF16) {
+    sink.warn(
+        "[export] ONNX Runtime's CPU has next to no kernels for bf16: the artifact will not load "
+        "there. f32 runs everywhere");
+  }
   const exporters::Built built =
       exporters::build(task, checkpoint, sample_inputs, config, dtype, sink);
-  const auto program = onnx::OnnxProgram::lower(built.made.program, onnx_options(config));
-  exporters::ProgramFiles files = {
-      .export_format = std::string(OnnxExporter::kExportFormat),
-      .suffix = ".onnx",
-      .files = exporters::artifact_files(program.files()),
-      .num_nodes = [&](const std::string& component) { return program.num_nodes(component); },
-      .save =
-          [program](const auto& directory, const Sink& to) {
-            return exporters::artifact_files(program.save(directory, to));
-          },
-      .refers_to_checkpoint = config.weights == WeightsPlacement::kReference};
-  return exporters::assemble(checkpoint, built, config, std::move(files));
+  const auto program =
+      onnx::OnnxProgram::lower(built.made.program, exporters::onnx_options(config));
+  return exporters::assemble(
+      checkpoint, built, config,
+      exporters::program_files(OnnxExporter::kExportFormat, ".onnx", program),
+      config.weights == WeightsPlacement::kReference);
 }
 
 }  // namespace

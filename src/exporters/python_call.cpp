@@ -1,5 +1,7 @@
 #include "exporters/python_call.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -8,12 +10,107 @@ namespace tranship::exporters {
 namespace {
 
 using pt2::PythonValue;
+using tasks::Signature;
 
-constexpr std::string_view kCacheModule = "transformers.cache_utils:";
-
-PythonValue cache_object(std::string_view type, PythonValue::Fields attributes) {
-  return PythonValue::object(std::string(kCacheModule) + std::string(type), std::move(attributes));
+PythonValue cache_object(const std::string& type, PythonValue::Fields attributes) {
+  return PythonValue::object("transformers.cache_utils:" + type, std::move(attributes));
 }
+
+/// A model's output class, with its fields.
+PythonValue model_output(const std::string& name, PythonValue::Fields fields) {
+  const bool full_path = name.find('.') != std::string::npos;
+  return PythonValue::output(full_path ? name : "transformers.modeling_outputs." + name,
+                             std::move(fields));
+}
+
+/// Builds the caches of a component from its states, found by their names. `port`: whether a leaf
+/// is what goes in or what comes out.
+class CacheBuilder {
+ public:
+  CacheBuilder(const Signature& signature, const ir::Component& component,
+               std::string ir::State::* port)
+      : signature_(signature), component_(component), port_(port) {}
+
+  PythonValue cache() const {
+    if (signature_.num_cross_layers > 0) return encoder_decoder_cache();
+    if (signature_.conv_kernel_size > 0) return state_cache();
+    return dynamic_cache(signature_.cache, signature_.num_cache_layers);
+  }
+
+ private:
+  const ir::State& state(const std::string& name) const {
+    const auto found = std::ranges::find(component_.states, name, &ir::State::name);
+    check(found != component_.states.end(), "a component has no state " + name);
+    return *found;
+  }
+  PythonValue leaf(const std::string& name) const {
+    return PythonValue::tensor(state(name).*port_);
+  }
+  PythonValue dtype_of(const std::string& name) const {
+    const auto& outputs = component_.graph->outputs();
+    const auto found = std::ranges::find(outputs, state(name).output, &ir::Output::name);
+    check(found != outputs.end(), "a state is no output of its graph: " + name);
+    return PythonValue::of(component_.graph->type(found->value).dtype);
+  }
+
+  PythonValue cache_of(std::vector<PythonValue> layers) const {
+    return cache_object("DynamicCache", {{"layers", PythonValue::list(std::move(layers))},
+                                         {"layer_class_to_replicate", PythonValue::none()},
+                                         {"offloading", PythonValue::of(false)}});
+  }
+
+  /// A DynamicCache that has seen tokens: keys and values of each layer.
+  PythonValue dynamic_cache(const std::string& name, int64_t num_layers) const {
+    std::vector<PythonValue> layers;
+    for (int64_t i = 0; i < num_layers; ++i) {
+      const std::string layer = fmt::format("{}.layers.{}.", name, i);
+      layers.push_back(cache_object("DynamicLayer", {{"keys", leaf(layer + "keys")},
+                                                     {"values", leaf(layer + "values")},
+                                                     {"is_initialized", PythonValue::of(true)},
+                                                     {"dtype", dtype_of(layer + "keys")},
+                                                     {"device", PythonValue::cpu()}}));
+    }
+    return cache_of(std::move(layers));
+  }
+
+  /// A DynamicCache of layers that keep a convolution's window and a scan's state.
+  PythonValue state_cache() const {
+    const auto only = [](PythonValue value) { return PythonValue::numbered({std::move(value)}); };
+    std::vector<PythonValue> layers;
+    for (int64_t i = 0; i < signature_.num_cache_layers; ++i) {
+      const std::string layer = fmt::format("{}.layers.{}.", signature_.cache, i);
+      layers.push_back(
+          cache_object("LinearAttentionLayer",
+                       {{"number_of_states", PythonValue::of(int64_t{1})},
+                        {"conv_states", only(leaf(layer + "conv_states.0"))},
+                        {"recurrent_states", only(leaf(layer + "recurrent_states.0"))},
+                        {"is_conv_states_initialized", only(PythonValue::of(true))},
+                        {"is_recurrent_states_initialized", only(PythonValue::of(true))},
+                        {"has_previous_state", only(PythonValue::of(true))},
+                        {"conv_kernel_size", only(PythonValue::of(signature_.conv_kernel_size))},
+                        {"device", PythonValue::cpu()},
+                        {"dtype", dtype_of(layer + "conv_states.0")},
+                        {"record_past", PythonValue::of(false)}}));
+    }
+    return cache_of(std::move(layers));
+  }
+
+  PythonValue encoder_decoder_cache() const {
+    const std::string &name = signature_.cache, self = name + ".self_attention_cache",
+                      cross = name + ".cross_attention_cache";
+    const auto num_cross = static_cast<size_t>(signature_.num_cross_layers);
+    return cache_object(
+        "EncoderDecoderCache",
+        {{"self_attention_cache", dynamic_cache(self, signature_.num_cache_layers)},
+         {"cross_attention_cache", dynamic_cache(cross, signature_.num_cross_layers)},
+         {"is_updated",
+          PythonValue::numbered(std::vector<PythonValue>(num_cross, PythonValue::of(true)))}});
+  }
+
+  const Signature& signature_;
+  const ir::Component& component_;
+  std::string ir::State::* port_;
+};
 
 bool has_input(const ir::Graph& graph, std::string_view name) {
   return std::ranges::any_of(graph.inputs(), [&](const ir::Node* node) {
@@ -21,49 +118,30 @@ bool has_input(const ir::Graph& graph, std::string_view name) {
   });
 }
 
-DType dtype_of(const ir::Graph& graph, const std::string& output) {
-  const auto found = std::ranges::find(graph.outputs(), output, &ir::Output::name);
-  check(found != graph.outputs().end(), "a state is no output of its graph: " + output);
-  return graph.type(found->value).dtype;
-}
-
-/// A DynamicCache that has seen tokens: keys and values of each layer, in the order of the states.
-/// `port`: whether a leaf is what goes in or what comes out.
-PythonValue dynamic_cache(const ir::Component& component, std::string ir::State::* port) {
-  std::vector<PythonValue> layers;
-  for (size_t i = 0; i + 1 < component.states.size(); i += 2) {
-    const ir::State &keys = component.states[i], &values = component.states[i + 1];
-    layers.push_back(cache_object(
-        "DynamicLayer", {{"keys", PythonValue::tensor(keys.*port)},
-                         {"values", PythonValue::tensor(values.*port)},
-                         {"is_initialized", PythonValue::of(true)},
-                         {"dtype", PythonValue::of(dtype_of(*component.graph, keys.output))},
-                         {"device", PythonValue::cpu()}}));
-  }
-  return cache_object("DynamicCache", {{"layers", PythonValue::list(std::move(layers))},
-                                       {"layer_class_to_replicate", PythonValue::none()},
-                                       {"offloading", PythonValue::of(false)}});
-}
-
 }  // namespace
 
-pt2::Call call_of(const tasks::Signature& signature, const ir::Component& component) {
+pt2::PythonCall call_of(const Signature& signature, const ir::Component& component) {
+  constexpr std::string_view kEncoderState = "last_hidden_state";
   PythonValue::Fields arguments, fields;
   for (const std::string& name : signature.arguments) {
-    arguments.emplace_back(name, has_input(*component.graph, name)
-                                     ? PythonValue::tensor(name)
-                                     : dynamic_cache(component, &ir::State::input));
+    PythonValue& value = arguments.emplace_back(name, PythonValue::none()).second;
+    if (has_input(*component.graph, name)) {
+      value = PythonValue::tensor(name);
+    } else if (name == signature.cache) {
+      value = CacheBuilder(signature, component, &ir::State::input).cache();
+    } else {
+      const std::string state(kEncoderState);
+      value = model_output(signature.encoder_output_class,
+                           {{state, PythonValue::tensor(name + "." + state)}});
+    }
   }
-  for (size_t i = 0; i < signature.fields.size(); ++i) {
-    const std::string& name = signature.fields[i];
-    const bool is_cache = signature.num_cache_layers > 0 && i + 1 == signature.fields.size();
-    fields.emplace_back(
-        name, is_cache ? dynamic_cache(component, &ir::State::output) : PythonValue::tensor(name));
+  for (const std::string& name : signature.fields) {
+    fields.emplace_back(name, name == signature.cache
+                                  ? CacheBuilder(signature, component, &ir::State::output).cache()
+                                  : PythonValue::tensor(name));
   }
-  const bool full_path = signature.output_class.find('.') != std::string::npos;
-  const std::string type = full_path ? signature.output_class
-                                     : "transformers.modeling_outputs." + signature.output_class;
-  return {PythonValue::dict(std::move(arguments)), PythonValue::output(type, std::move(fields))};
+  return {PythonValue::dict(std::move(arguments)),
+          model_output(signature.output_class, std::move(fields))};
 }
 
 }  // namespace tranship::exporters

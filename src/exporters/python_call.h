@@ -9,6 +9,6 @@
 namespace tranship::exporters {
 
 /// Source: transformers/modeling_outputs.py, cache_utils.py (5.23).
-pt2::Call call_of(const tasks::Signature& signature, const ir::Component& component);
+pt2::PythonCall call_of(const tasks::Signature& signature, const ir::Component& component);
 
 }  // namespace tranship::exporters

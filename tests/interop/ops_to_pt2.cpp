@@ -36,7 +36,7 @@ void write(const Json& one, const std::filesystem::path& folder) {
   }
   for (const ir::Output& output : graph.outputs())
     outputs.emplace_back(output.name, pt2::PythonValue::tensor(output.name));
-  const pt2::Call call = {pt2::PythonValue::dict(inputs), pt2::PythonValue::dict(outputs)};
+  const pt2::PythonCall call = {pt2::PythonValue::dict(inputs), pt2::PythonValue::dict(outputs)};
   pt2::Pt2Program::lower(program, {call}, examples).save(folder);
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
+#include "formats/pt2/in_place.h"
 #include "formats/pt2/lowering.h"
 
 namespace tranship::pt2 {
@@ -34,10 +36,16 @@ class GraphLowering {
   GraphLowering(const ir::Graph& graph, const SymbolTable& symbols, Unsupported& unsupported)
       : graph_(graph), emit_(symbols), lowering_(graph, emit_, unsupported) {}
 
-  LoweredGraph run(const std::vector<Leaf>& inputs, const std::vector<Leaf>& outputs) {
+  LoweredGraph run(const std::vector<Leaf>& inputs, const std::vector<Leaf>& outputs,
+                   const std::vector<ir::State>& states) {
     for (const Leaf& leaf : inputs) add_input(leaf);
     for (const ir::Node& node : graph_.nodes()) {
       if (node.kind() == ir::OpKind::kParam) add_parameter(node);
+    }
+    in_place_ = writes_in_place(graph_, states);
+    for (const InPlace& state : in_place_) {
+      if (state.is_slots) lowering_.write_in_place(graph_.producer(state.to));
+      if (state.is_counter) lowering_.set_counter(state.from);
     }
     std::vector<ir::Assumption> assumptions = graph_.assumptions();
     check_assumptions(assumptions);
@@ -45,6 +53,7 @@ class GraphLowering {
       lowering_.lower(node);
       if (ir::born_symbol(*node.op)) check_assumptions(assumptions);
     }
+    write_back(outputs);
     return assemble(outputs);
   }
 
@@ -58,20 +67,14 @@ class GraphLowering {
     });
   }
 
-  const ir::Node& input_of(const std::string& port) const {
-    for (const ir::Node* node : graph_.inputs()) {
-      if (as<ir::Input>(*node->op).name == port) return *node;
-    }
-    fail(ErrorKind::kInternal, "[pt2] the graph has no input '{}': a bug in tranship", port);
-  }
-
   void add_input(const Leaf& leaf) {
-    const ir::Node& node = input_of(leaf.port);
-    const ir::Type& type = graph_.type(node.outputs[0]);
+    const ir::ValueId id = input_of(graph_, leaf.port);
+    check(id != ir::kAbsent, "pt2: the graph has no input " + leaf.port);
+    const ir::Type& type = graph_.type(id);
     std::string name = emit_.placeholder(leaf.name, type);
     emit_.set_origins(type.shape, name);
     user_inputs_.push_back(name);
-    lowering_.set_name(node.outputs[0], std::move(name));
+    lowering_.set_name(id, std::move(name));
   }
 
   /// A weight that two nodes name is one placeholder.
@@ -86,17 +89,43 @@ class GraphLowering {
     lowering_.set_name(node.outputs[0], known->first);
   }
 
-  std::string output(const Leaf& leaf) {
-    const auto& outputs = graph_.outputs();
-    const auto found = std::ranges::find(outputs, leaf.port, &ir::Output::name);
-    check(found != outputs.end(), "pt2: the graph has no output " + leaf.port);
-    return lowering_.tensor(found->value);
+  ir::ValueId output(const Leaf& leaf) const {
+    const ir::ValueId id = output_of(graph_, leaf.port);
+    check(id != ir::kAbsent, "pt2: the graph has no output " + leaf.port);
+    return id;
+  }
+
+  /// New values of states that are not in their inputs yet. What looks at the old ones, and goes
+  /// out, is copied before.
+  void write_back(const std::vector<Leaf>& outputs) {
+    std::set<ir::ValueId> written, made;
+    for (const InPlace& state : in_place_) {
+      written.insert(state.from);
+      made.insert(state.to);
+    }
+    const auto keep = [&](ir::ValueId id) {
+      if (!written.contains(viewed(graph_, id))) return;
+      const std::string name = lowering_.tensor(id);
+      lowering_.set_name(id, emit_.effect("aten.clone.default", {{"self", as_tensor(name)}},
+                                          &graph_.type(id)));
+    };
+    for (const ir::ValueId id : made) keep(id);
+    for (const Leaf& leaf : outputs) {
+      if (!made.contains(output(leaf))) keep(output(leaf));
+    }
+    for (const InPlace& state : in_place_) {
+      if (state.is_slots) continue;  // written by its node
+      const std::string from = lowering_.tensor(state.from), to = lowering_.tensor(state.to);
+      lowering_.set_name(state.to, emit_.effect("aten.copy_.default",
+                                                {{"self", as_tensor(from)}, {"src", as_tensor(to)}},
+                                                &graph_.type(state.from)));
+    }
   }
 
   LoweredGraph assemble(const std::vector<Leaf>& outputs) {
     std::vector<std::string> results, output_specs;
     for (const Leaf& leaf : outputs) {
-      results.push_back(as_tensor(output(leaf)));  // may make one more constant
+      results.push_back(as_tensor(lowering_.tensor(output(leaf))));  // may make one more constant
       output_specs.push_back(fmt::format(R"({{"user_output":{{"arg":{}}}}})", results.back()));
     }
     LoweredGraph lowered;
@@ -120,6 +149,7 @@ class GraphLowering {
     lowered.signature = fmt::format("{{\"input_specs\":[\n{}\n],\"output_specs\":[\n{}\n]}}",
                                     fmt::join(input_specs, ",\n"), fmt::join(output_specs, ",\n"));
     lowered.num_nodes = emit_.num_nodes();
+    lowered.is_functional = in_place_.empty();
     return lowered;
   }
 
@@ -129,6 +159,7 @@ class GraphLowering {
   Lowering lowering_;
   std::vector<Named> parameters_;
   std::vector<std::string> user_inputs_;
+  std::vector<InPlace> in_place_;
 };
 
 }  // namespace
@@ -153,9 +184,9 @@ bool claims(const ir::Node& node) {
 }
 
 LoweredGraph lower_graph(const ir::Graph& graph, const std::vector<Leaf>& inputs,
-                         const std::vector<Leaf>& outputs, const SymbolTable& symbols,
-                         Unsupported& unsupported) {
-  return GraphLowering(graph, symbols, unsupported).run(inputs, outputs);
+                         const std::vector<Leaf>& outputs, const std::vector<ir::State>& states,
+                         const SymbolTable& symbols, Unsupported& unsupported) {
+  return GraphLowering(graph, symbols, unsupported).run(inputs, outputs, states);
 }
 
 }  // namespace tranship::pt2

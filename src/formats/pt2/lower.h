@@ -9,7 +9,7 @@
 
 #include "formats/pt2/python_value.h"
 #include "formats/pt2/tensor_meta.h"
-#include "ir/graph.h"
+#include "ir/program.h"
 
 namespace tranship::pt2 {
 
@@ -30,13 +30,15 @@ struct LoweredGraph {
   std::vector<std::string> parameters;  // names of weights, in the order of their first use
   std::vector<std::pair<std::string, Tensor>> constants;  // by the name that the signature has
   size_t num_nodes = 0;
+  bool is_functional = true;  // else it writes into its inputs
 };
 
 /// inputs: all of the graph's, by their ports, in the order in which Python flattens a call.
-/// outputs: the same of what it gives. What the graph assumes of sizes is checked by nodes.
+/// outputs: the same of what it gives. states: those in slots, and counters, are written in place.
+/// What the graph assumes of sizes is checked by nodes.
 /// Errors: unsupported for a size that no input has.
 LoweredGraph lower_graph(const ir::Graph& graph, const std::vector<Leaf>& inputs,
-                         const std::vector<Leaf>& outputs, const SymbolTable& symbols,
-                         Unsupported& unsupported);
+                         const std::vector<Leaf>& outputs, const std::vector<ir::State>& states,
+                         const SymbolTable& symbols, Unsupported& unsupported);
 
 }  // namespace tranship::pt2

@@ -1,5 +1,6 @@
 // Taking and putting by indices, orders, and sizes born from data, in ATen's words.
 #include "base/error.h"
+#include "formats/pt2/in_place.h"
 #include "formats/pt2/lowering.h"
 #include "ir/infer.h"
 
@@ -44,6 +45,11 @@ bool Lowering::is_from_front(ir::ValueId id) const {
       }
       return true;
     }
+    case ir::OpKind::kBinary:
+      return as<ir::Binary>(*made.op).fn == ir::BinaryKind::kAdd && is_from_front(made.inputs[0]) &&
+             is_from_front(made.inputs[1]);
+    case ir::OpKind::kInput:
+      return counters_.contains(id);
     default:
       return false;
   }
@@ -119,12 +125,32 @@ std::string_view reduction_name(ScatterReduction reduction) {
 
 }  // namespace
 
+/// Whole slices, at places along an axis.
+void Lowering::lower_slice_write(const Node& n, ir::ValueId places) {
+  const int64_t along = as<ir::ScatterElements>(*n.op).axis;
+  const std::string at = tensor(places);
+  const std::vector<Operand> operands = {
+      self(n),
+      axis(n, along),
+      {"index", as_tensor(is_from_front(places) ? at
+                                                : counted_from_front(at, type(places),
+                                                                     shape(n.inputs[0])[along]))},
+      operand("source", n, 2)};
+  if (!in_place_.contains(&n)) return say(n, "aten.index_copy.default", operands);
+  set(n, emit_.effect("aten.index_copy_.default", operands, &type(n.outputs[0])));
+}
+
 void Lowering::lower_scatter_elements(const Node& n) {
   const auto& op = as<ir::ScatterElements>(*n.op);
+  if (op.reduction == ScatterReduction::kNone) {
+    if (const auto places = slice_places(graph_, n)) return lower_slice_write(n, *places);
+  }
   std::vector<Operand> operands = {self(n),
                                    axis(n, op.axis),
                                    {"index", as_tensor(from_front(n, 1, op.axis))},
                                    operand("src", n, 2)};
+  if (in_place_.contains(&n))
+    return set(n, emit_.effect("aten.scatter_.src", operands, &type(n.outputs[0])));
   if (op.reduction == ScatterReduction::kNone) return say(n, "aten.scatter.src", operands);
   if (op.reduction == ScatterReduction::kAdd) return say(n, "aten.scatter_add.default", operands);
   operands.push_back({"reduce", as_string(reduction_name(op.reduction))});

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ class Lowering {
   /// An Input or Param that is a placeholder.
   void set_name(ir::ValueId id, std::string name) { names_[index(id)] = std::move(name); }
   void lower(const ir::Node& node);
+  /// An input that is never below zero.
+  void set_counter(ir::ValueId id) { counters_.insert(id); }
+  /// Of a scatter: it changes its first operand.
+  void write_in_place(const ir::Node& scatter) { in_place_.insert(&scatter); }
 
   /// The name of a value as a tensor; a constant gets one now.
   std::string tensor(ir::ValueId id);
@@ -81,6 +86,7 @@ class Lowering {
   // lower_indexing.cpp
   void lower_gather(const ir::Node& n);
   void lower_gather_nd(const ir::Node& n);
+  void lower_slice_write(const ir::Node& n, ir::ValueId places);
   void lower_scatter_elements(const ir::Node& n);
   void lower_scatter_nd(const ir::Node& n);
   void lower_top_k(const ir::Node& n);
@@ -111,6 +117,8 @@ class Lowering {
   const ir::Graph& graph_;
   Emitter& emit_;
   Unsupported& unsupported_;
+  std::set<const ir::Node*> in_place_;
+  std::set<ir::ValueId> counters_;
   std::vector<std::string> names_;  // by value; empty: not made yet
   std::vector<std::pair<std::string, Tensor>> constants_;
   std::map<std::string, std::string> constant_names_;  // by type and bytes

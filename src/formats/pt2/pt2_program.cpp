@@ -23,7 +23,8 @@ std::string names_json(const PythonValue& dict) {
   return "[" + text + "]";
 }
 
-std::string document_of(const LoweredGraph& lowered, const Call& call, const SymbolTable& symbols) {
+std::string document_of(const LoweredGraph& lowered, const PythonCall& call,
+                        const SymbolTable& symbols) {
   const PythonValue arguments = PythonValue::tuple({PythonValue::tuple({}), call.kwargs});
   return fmt::format(
       R"({{"graph_module":{{"graph":{},
@@ -33,10 +34,10 @@ std::string document_of(const LoweredGraph& lowered, const Call& call, const Sym
 "out_spec":{},
 "forward_arg_names":{}}}}}],"metadata":{{}},"treespec_namedtuple_fields":{{}}}},
 "opset_version":{{"aten":10}},"range_constraints":{},"schema_version":{{"major":8,"minor":20}},)"
-      R"("verifiers":["ATEN"],"torch_version":"{}","guards_code":[]}})",
+      R"("verifiers":["{}"],"torch_version":"{}","guards_code":[]}})",
       lowered.graph, lowered.signature, json_text(tree_spec(arguments)),
       json_text(tree_spec(call.result)), names_json(call.kwargs), symbols.range_constraints(),
-      kTorchVersion);
+      lowered.is_functional ? "ATEN" : "TRAINING", kTorchVersion);
 }
 
 /// An entry of a config of weights or constants.
@@ -114,7 +115,7 @@ ZipWriter records_of(const std::string& root, const LoweredGraph& lowered,
 
 }  // namespace
 
-Pt2Program Pt2Program::lower(const ir::Program& program, const std::vector<Call>& calls,
+Pt2Program Pt2Program::lower(const ir::Program& program, const std::vector<PythonCall>& calls,
                              const std::map<std::string, int64_t>& examples) {
   auto impl = std::make_shared<Impl>();
   Unsupported unsupported;
@@ -125,7 +126,8 @@ Pt2Program Pt2Program::lower(const ir::Program& program, const std::vector<Call>
     passes::run_pipeline(graph, claims);
     const SymbolTable symbols(*graph, examples);
     const LoweredGraph lowered =
-        lower_graph(*graph, leaves(calls[i].kwargs), leaves(calls[i].result), symbols, unsupported);
+        lower_graph(*graph, leaves(calls[i].kwargs), leaves(calls[i].result), component.states,
+                    symbols, unsupported);
     const auto tensor_of = [&](const std::string& port) {
       return sample_of(*graph, port, symbols);
     };

@@ -14,7 +14,7 @@
 namespace tranship::pt2 {
 
 /// How Python calls a component, and what it gets. The leaves are the graph's inputs and outputs.
-struct Call {
+struct PythonCall {
   PythonValue kwargs;  // a dict
   PythonValue result;
 };
@@ -33,7 +33,7 @@ class Pt2Program {
   /// Runs the passes and lowers every component. The program may go afterwards.
   /// calls: one a component. examples: a size for each symbol; sample inputs have these sizes.
   /// Errors: unsupported for an op or dtype that ATen has no word for (all of them at once).
-  static Pt2Program lower(const ir::Program& program, const std::vector<Call>& calls,
+  static Pt2Program lower(const ir::Program& program, const std::vector<PythonCall>& calls,
                           const std::map<std::string, int64_t>& examples);
 
   std::vector<std::string> components() const;

@@ -59,6 +59,12 @@ Json state_of(const PythonValue& value, int64_t& num_tensors) {
       for (const PythonValue& item : value.items) list.push_back(state_of(item, num_tensors));
       return list;
     }
+    case Kind::kNumbered: {
+      Json pairs = Json::array();
+      for (size_t i = 0; i < value.items.size(); ++i)
+        pairs.push_back(Json::array({i, state_of(value.items[i], num_tensors)}));
+      return {{"_t", "items"}, {"v", std::move(pairs)}};
+    }
     case Kind::kObject: {
       Json state = Json::object();
       for (size_t i = 0; i < value.items.size(); ++i)
@@ -166,6 +172,10 @@ PythonValue PythonValue::list(std::vector<PythonValue> items) {
 }
 
 PythonValue PythonValue::dict(Fields fields) { return named(Kind::kDict, "", std::move(fields)); }
+
+PythonValue PythonValue::numbered(std::vector<PythonValue> items) {
+  return sequence(Kind::kNumbered, std::move(items));
+}
 
 PythonValue PythonValue::object(std::string type, Fields attributes) {
   return named(Kind::kObject, std::move(type), std::move(attributes));

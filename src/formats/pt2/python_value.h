@@ -23,8 +23,9 @@ struct PythonValue {
     kTuple,
     kList,
     kDict,
-    kObject,  // an instance that PyTorch takes apart by its attributes: a cache, a layer of it
-    kOutput   // a ModelOutput: a dict that is a class
+    kNumbered,  // a dict with keys 0, 1, ...; only inside of an object
+    kObject,    // an instance that PyTorch takes apart by its attributes: a cache, a layer of it
+    kOutput     // a ModelOutput: a dict that is a class
   };
   Kind kind = Kind::kNone;
   bool flag = false;
@@ -44,6 +45,7 @@ struct PythonValue {
   static PythonValue tuple(std::vector<PythonValue> items);
   static PythonValue list(std::vector<PythonValue> items);
   static PythonValue dict(Fields fields);
+  static PythonValue numbered(std::vector<PythonValue> items);
   static PythonValue object(std::string type, Fields attributes);
   static PythonValue output(std::string type, Fields fields);
 };

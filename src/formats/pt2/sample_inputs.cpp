@@ -98,12 +98,28 @@ class Pickler {
         return;
       case Kind::kDict:
         return add_fields(value);
+      case Kind::kNumbered:
+        bytes_ += "}(";
+        for (size_t i = 0; i < value.items.size(); ++i) {
+          add_int(static_cast<int64_t>(i));
+          add(value.items[i]);
+        }
+        bytes_ += 'u';
+        return;
       case Kind::kObject:
         return add_object(value);
       case Kind::kOutput:
-        break;
+        return add_output(value);
     }
-    fail(ErrorKind::kInternal, "[pt2] an output is no input: a bug in tranship");
+  }
+
+  /// The class, called with its first fields.
+  void add_output(const PythonValue& value) {
+    const size_t dot = value.text.find_last_of(":.");
+    add_global(value.text.substr(0, dot), value.text.substr(dot + 1));
+    bytes_ += '(';
+    for (const PythonValue& item : value.items) add(item);
+    bytes_ += "tR";
   }
 
   void add_int(int64_t value) {

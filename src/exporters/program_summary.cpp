@@ -1,0 +1,47 @@
+#include "exporters/program_summary.h"
+
+#include "base/error.h"
+#include "exporters/ports.h"
+#include "formats/onnx/model_summary.h"
+#include "formats/pt2/import.h"
+
+namespace tranship::exporters {
+namespace {
+
+std::vector<Port> ports_of(const std::vector<onnx::ValueInfo>& values) {
+  std::vector<Port> ports;
+  for (const onnx::ValueInfo& value : values) {
+    Port port{value.name, value.dtype, {}};
+    for (size_t i = 0; i < value.shape.size(); ++i) {
+      const std::string& name = value.dim_names[i];
+      port.shape.push_back(value.shape[i] >= 0 ? std::to_string(value.shape[i])
+                           : name.empty()      ? "?"
+                                               : name);
+    }
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
+}  // namespace
+
+ProgramSummary summarize_program(std::string_view export_format,
+                                 const std::filesystem::path& file) {
+  if (export_format == OnnxExporter::kExportFormat) {
+    const onnx::ModelSummary summary = onnx::read_summary(file);
+    return {{ports_of(summary.inputs), ports_of(summary.outputs), summary.num_nodes},
+            summary.data_files};
+  }
+  if (export_format == DynamoExporter::kExportFormat) {
+    const pt2::Archive archive = pt2::open_archive(file);
+    const pt2::ImportedProgram imported = pt2::import_program(archive, file.string());
+    return {describe_ports(*imported.program.components.front().graph,
+                           archive.program.graph.nodes.size()),
+            {}};
+  }
+  fail(ErrorKind::kUnsupported,
+       "[load] '{}' is of an export to '{}'; this tranship reads exports to 'onnx' and 'dynamo'",
+       file.string(), export_format);
+}
+
+}  // namespace tranship::exporters
