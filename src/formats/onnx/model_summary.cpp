@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
-#include "onnx-ml.pb.h"
+#include "formats/onnx/read_model.h"
 
 namespace tranship::onnx {
 namespace {
@@ -90,7 +90,9 @@ void count_nodes(const GraphProto& graph, ModelSummary& summary) {
   }
 }
 
-ModelProto parse(const std::filesystem::path& path) {
+}  // namespace
+
+::onnx::ModelProto read_model(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path);
   const size_t size = file->bytes().size();
   ModelProto model;
@@ -103,10 +105,8 @@ ModelProto parse(const std::filesystem::path& path) {
   return model;
 }
 
-}  // namespace
-
 ModelSummary read_summary(const std::filesystem::path& path) {
-  const ModelProto model = parse(path);
+  const ModelProto model = read_model(path);
   const GraphProto& graph = model.graph();
   ModelSummary summary;
   summary.ir_version = model.ir_version();

@@ -1,0 +1,13 @@
+// An .onnx file as protobuf's classes. Internal to formats/onnx.
+#pragma once
+
+#include <filesystem>
+
+#include "onnx-ml.pb.h"
+
+namespace tranship::onnx {
+
+/// Errors: io if it cannot be read; corrupt if it is not an ONNX model, or has 2 GB or more.
+::onnx::ModelProto read_model(const std::filesystem::path& path);
+
+}  // namespace tranship::onnx
