@@ -138,11 +138,17 @@ class AttentionLoop {
   }
 
  private:
-  bool sees(int64_t b, int64_t s, int64_t t) const {
+  bool sees(int64_t b, int64_t h, int64_t s, int64_t t) const {
     const int64_t keys = k_.shape[2], position = keys - q_.shape[2] + s;
     if (op_.causal && t > position) return false;
     if (op_.window && t <= position - *op_.window) return false;
+    if (bias_ != nullptr && bias_->dtype == DType::kBool && bias_at(b, h, s, t) == 0) return false;
     return mask_ == nullptr || (*mask_)[b * keys + t] != 0;
+  }
+
+  double bias_at(int64_t b, int64_t h, int64_t s, int64_t t) const {
+    const int64_t query = (b * q_.shape[1] + h) * q_.shape[2] + s;
+    return (*bias_)[bias_index_[static_cast<size_t>(query * k_.shape[2] + t)]];
   }
 
   void attend(int64_t b, int64_t h, int64_t s, double* out) const {
@@ -152,12 +158,12 @@ class AttentionLoop {
     std::vector<double> scores(static_cast<size_t>(keys), -std::numeric_limits<double>::infinity());
     double largest = -std::numeric_limits<double>::infinity();
     for (int64_t t = 0; t < keys; ++t) {
-      if (!sees(b, s, t)) continue;
+      if (!sees(b, h, s, t)) continue;
       double score = 0;
       for (int64_t i = 0; i < size; ++i)
         score += q_[query * size + i] * k_[(key_head * keys + t) * size + i];
       score *= op_.scale;
-      if (bias_ != nullptr) score += (*bias_)[bias_index_[static_cast<size_t>(query * keys + t)]];
+      if (bias_ != nullptr && bias_->dtype != DType::kBool) score += bias_at(b, h, s, t);
       scores[static_cast<size_t>(t)] = score;
       largest = std::max(largest, score);
     }

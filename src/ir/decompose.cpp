@@ -89,14 +89,16 @@ Value attention(Graph& g, const Attention& a, std::span<const Value> in) {
   const Value k = in[1], v = in[2];
   const Value key_mask = in.size() > 3 ? in[3] : Value();
   const Value bias = in.size() > 4 ? in[4] : Value();
+  const bool bias_is_mask = bias && bias.dtype() == DType::kBool;
   const Shape qs = q.shape(), ks = k.shape();
   const int64_t group = qs[1].value() / ks[1].value();
   // Heads that share keys are stacked along the queries: keys are never repeated.
   if (group > 1) q = reshape(q, {qs[0], ks[1], group * qs[2], qs[3]});
   Value scores = matmul(q, transpose(k, {0, 1, 3, 2}));
   scores = reshape(scores, {qs[0], qs[1], qs[2], ks[2]});
-  if (bias) scores = scores + bias;
-  const Value keep = visible_keys(g, a, qs, ks, key_mask);
+  if (bias && !bias_is_mask) scores = scores + bias;
+  Value keep = visible_keys(g, a, qs, ks, key_mask);
+  if (bias_is_mask) keep = and_if_present(keep, bias);
   if (keep) {
     const Value hidden = scalar(g, scores.dtype(), lowest(scores.dtype()));
     scores = scores + where(keep, scalar(g, scores.dtype(), 0), hidden);
@@ -105,7 +107,7 @@ Value attention(Graph& g, const Attention& a, std::span<const Value> in) {
   if (group > 1) weights = reshape(weights, {qs[0], ks[1], group * qs[2], ks[2]});
   Value y = matmul(weights, v);
   y = reshape(y, {qs[0], qs[1], qs[2], v.shape()[3]});
-  if (!key_mask) return y;  // otherwise a query may see no key at all
+  if (!key_mask && !bias_is_mask) return y;  // otherwise a query may see no key at all
   return where(reduce(ReduceKind::kAny, keep, {-1}, true), y, scalar(g, y.dtype(), 0));
 }
 

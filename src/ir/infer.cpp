@@ -466,7 +466,11 @@ std::vector<Type> Inferrer::attention() {
     equal(k[0], shape(3)[0], "batch of the mask");
     equal(k[2], shape(3)[1], "length of keys and of the mask");
   }
-  if (has(4)) broadcast(Shape{q[0], q[1], q[2], k[2]}, shape(4));
+  if (has(4)) {
+    if (in(4).dtype != DType::kBool && in(4).dtype != in(0).dtype)
+      error("q is {}, the bias is {}", name(in(0).dtype), name(in(4).dtype));
+    broadcast(Shape{q[0], q[1], q[2], k[2]}, shape(4));
+  }
   return one(in(0).dtype, Shape{q[0], q[1], q[2], v[3]});
 }
 

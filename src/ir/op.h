@@ -363,7 +363,8 @@ struct Rope : OpOf<OpKind::kRope> {
 /// (q [B, H, S, D], k [B, K, T, D], v [B, K, T, Dv], key mask bool [B, T] or absent, bias [B or 1,
 /// H or 1, S, T] or absent) -> [B, H, S, Dv]. H is a multiple of K. Query i stands at position T -
 /// S + i: causal means that it sees keys up to there, window that it sees only the last `window` of
-/// these. A query that sees no key gives zeros.
+/// these. A bias of numbers is added to the scores; one of bool says which keys are seen. A query
+/// that sees no key gives zeros.
 struct Attention : OpOf<OpKind::kAttention> {
   double scale = 1;
   bool causal = false;

@@ -212,6 +212,9 @@ const std::string kHidden =
 const std::string kBias = kMasked +
                           "  %bias = Input {name=\"bias\", dtype=f32, shape=[1, 4, s, t]}\n"
                           "  %y = Attention(%q, %k, %v, %m, %bias) {scale=1}\n";
+const std::string kBoolBias = kMasked +
+                              "  %bias = Input {name=\"bias\", dtype=bool, shape=[b, 1, s, t]}\n"
+                              "  %y = Attention(%q, %k, %v, %m, %bias) {scale=1}\n";
 constexpr const char* kXw =
     "  %x = Input {name=\"x\", dtype=f32, shape=[b, s, 8]}\n  %w = Input {name=\"w\", dtype=f32, "
     "shape=[8]}\n";
@@ -227,8 +230,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Composite{"attention", kPlain.c_str()}, Composite{"causal", kCausal.c_str()},
         Composite{"window", kWindow.c_str()}, Composite{"nothing_visible", kHidden.c_str()},
-        Composite{"bias", kBias.c_str()}, Composite{"rms_norm", kRms.c_str()},
-        Composite{"layer_norm", kLayer.c_str()}, Composite{"rope", kRope.c_str()},
+        Composite{"bias", kBias.c_str()}, Composite{"bool_bias", kBoolBias.c_str()},
+        Composite{"rms_norm", kRms.c_str()}, Composite{"layer_norm", kLayer.c_str()},
+        Composite{"rope", kRope.c_str()},
         Composite{"linear",
                   "  %x = Input {name=\"x\", dtype=f32, shape=[b, s, 8]}\n  %w = Input "
                   "{name=\"w\", dtype=f32, shape=[3, 8]}\n"

@@ -1,0 +1,104 @@
+#include "passes/recognize/match.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace tranship::passes::match {
+
+namespace {
+
+/// A float as it was written: 1e-6, not the double 9.99999997e-7 that is nearest to the float.
+double as_written(float number) {
+  char text[32];
+  const char* end = std::to_chars(std::begin(text), std::end(text), number).ptr;
+  double out = number;
+  std::from_chars(std::begin(text), end, out);
+  return out;
+}
+
+}  // namespace
+
+std::optional<double> number(const Value& v) {
+  if (!v) return std::nullopt;
+  if (const auto* constant = op_of<ir::Constant>(v)) {
+    if (constant->value.num_elements() != 1) return std::nullopt;
+    const double value = constant->value.at(0);
+    return v.dtype() == DType::kF32 ? as_written(static_cast<float>(value)) : value;
+  }
+  switch (producer(v).kind()) {
+    case ir::OpKind::kCast:
+      // A number that a narrower dtype would change is not looked through.
+      if (v.dtype() != DType::kF32 && v.dtype() != DType::kF64) return std::nullopt;
+      [[fallthrough]];
+    case ir::OpKind::kReshape:
+    case ir::OpKind::kExpand:
+    case ir::OpKind::kUnsqueeze:
+    case ir::OpKind::kSqueeze:
+    case ir::OpKind::kFull:
+      return number(operand(v, 0));
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_number(const Value& v, double expected) {
+  const std::optional<double> found = number(v);
+  return found && std::abs(*found - expected) <= 1e-7 * std::abs(expected);
+}
+
+std::optional<Pair> binary(const Value& v, ir::BinaryKind fn) {
+  const auto* op = op_of<ir::Binary>(v);
+  if (op == nullptr || op->fn != fn) return std::nullopt;
+  return Pair{operand(v, 0), operand(v, 1)};
+}
+
+Value unary(const Value& v, ir::UnaryKind fn) {
+  const auto* op = op_of<ir::Unary>(v);
+  return op != nullptr && op->fn == fn ? operand(v, 0) : Value();
+}
+
+std::optional<WithNumber> binary_with_number(const Value& v, ir::BinaryKind fn) {
+  const std::optional<Pair> pair = binary(v, fn);
+  if (!pair) return std::nullopt;
+  if (const auto right = number((*pair)[1])) return WithNumber{(*pair)[0], *right};
+  const bool commutes = fn == ir::BinaryKind::kAdd || fn == ir::BinaryKind::kMul ||
+                        fn == ir::BinaryKind::kMax || fn == ir::BinaryKind::kMin;
+  if (!commutes) return std::nullopt;
+  if (const auto left = number((*pair)[0])) return WithNumber{(*pair)[1], *left};
+  return std::nullopt;
+}
+
+namespace {
+
+void collect(const Value& v, Product& out, int depth) {
+  constexpr int kDeepest = 8;
+  if (const auto c = number(v)) {
+    out.coefficient *= *c;
+    return;
+  }
+  if (depth < kDeepest) {
+    if (const auto pair = binary(v, ir::BinaryKind::kMul)) {
+      collect((*pair)[0], out, depth + 1);
+      collect((*pair)[1], out, depth + 1);
+      return;
+    }
+    if (const auto pair = binary(v, ir::BinaryKind::kDiv)) {
+      if (const auto divisor = number((*pair)[1]); divisor && *divisor != 0) {
+        collect((*pair)[0], out, depth + 1);
+        out.coefficient /= *divisor;
+        return;
+      }
+    }
+  }
+  out.factors.push_back(v);
+}
+
+}  // namespace
+
+Product product(const Value& v) {
+  Product out;
+  collect(v, out, 0);
+  return out;
+}
+
+}  // namespace tranship::passes::match

@@ -1,0 +1,33 @@
+// Raises primitives to the composites that they are: what an imported graph says in twenty nodes,
+// and a definition in one. Each is exact: what is not proved to be the composite stays as it is.
+#pragma once
+
+#include <memory>
+
+#include "ir/graph.h"
+
+namespace tranship::passes {
+
+using GraphPtr = std::unique_ptr<ir::Graph>;
+
+/// x / sqrt(mean(x^2) + eps) * weight -> RmsNorm; the same of x - mean(x), with a bias ->
+/// LayerNorm.
+bool recognize_norms(GraphPtr& graph);
+/// The formulas of silu, GELU (erf, tanh, quick), relu -> Activation.
+bool recognize_activations(GraphPtr& graph);
+/// x * cos + rotate_half(x) * sin, where both halves of the tables are proved equal -> Rope; with
+/// the rest of a head passed through, too.
+bool recognize_rope(GraphPtr& graph);
+/// softmax(q k^T * scale + bias) v -> Attention; keys and values that are repeated for their query
+/// heads are not; a factor on q becomes the scale.
+bool recognize_attention(GraphPtr& graph);
+/// A bool bias of an Attention that is proved to be causal, a window, a padding of keys, or all of
+/// these -> the mask said as such. A bias that is anything else stays.
+bool recognize_masks(GraphPtr& graph);
+/// A cache (an input [B, K, P, D]) with new entries behind it -> CacheAppend.
+bool recognize_caches(GraphPtr& graph);
+
+/// All of the above, simplified between, until nothing changes.
+bool recognize(GraphPtr& graph);
+
+}  // namespace tranship::passes
