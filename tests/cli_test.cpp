@@ -18,13 +18,13 @@ namespace tranship {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::Contains;
-using testing::ContainsRegex;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr std::string_view kTinyLlama =
     R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
@@ -50,7 +50,7 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-class CommandLine : public testing::Test {
+class CommandLine : public ::testing::Test {
  protected:
   Result run(const std::vector<std::string>& words, const std::string& redirection = "") const {
     std::string command = quoted(TRANSHIP_CLI);
@@ -65,7 +65,7 @@ class CommandLine : public testing::Test {
   /// What a command prints that must succeed.
   std::string output_of(const std::vector<std::string>& words) const {
     const Result result = run(words);
-    EXPECT_EQ(result.code, 0) << testing::PrintToString(words) << "\n" << result.error;
+    EXPECT_EQ(result.code, 0) << ::testing::PrintToString(words) << "\n" << result.error;
     return result.out;
   }
   Json json_of(const std::vector<std::string>& words) const {
@@ -145,9 +145,9 @@ TEST_F(CommandLine, wrong_usage_is_code_2_and_prints_no_result) {
   };
   for (const auto& words : lines) {
     const Result result = run(words);
-    EXPECT_EQ(result.code, 2) << testing::PrintToString(words);
-    EXPECT_EQ(result.out, "") << testing::PrintToString(words);
-    EXPECT_THAT(result.error, HasSubstr("Usage: tranship")) << testing::PrintToString(words);
+    EXPECT_EQ(result.code, 2) << ::testing::PrintToString(words);
+    EXPECT_EQ(result.out, "") << ::testing::PrintToString(words);
+    EXPECT_THAT(result.error, HasSubstr("Usage: tranship")) << ::testing::PrintToString(words);
   }
   EXPECT_FALSE(fs::exists(path("out")));
 }
@@ -355,7 +355,7 @@ TEST_F(CommandLine, verify_of_a_damaged_artifact_is_code_1_and_names_each_fault)
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.out,
               AllOf(ContainsRegex("decode\\.onnx +wrong  is missing\n"),
-                    ContainsRegex("prefill\\.onnx\\.data +wrong  has 100 bytes, expected 86912\n"),
+                    ContainsRegex("prefill\\.onnx\\.data +wrong  has 100 bytes, expected 86656\n"),
                     HasSubstr("\nFaults: 2 of them\n")));
   EXPECT_THAT(result.error, AllOf(StartsWith("error: [verify] "), HasSubstr("2 are wrong")));
   const Result json = run({"verify", path("out"), "--json"});

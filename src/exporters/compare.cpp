@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "exporters/exported_model.h"
+#include "exporters/feed.h"
 #include "formats/onnx/model_summary.h"
 #include "formats/onnx/module_outputs.h"
 #include "interpret/interpret.h"
@@ -21,6 +22,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 DType dtype_of(const ExportedModel& model) {
   const ExportMetadata& metadata = model.components().front().second.metadata;
   return find_dtype(metadata.export_dtype).value_or(DType::kF32);
+}
+
+const std::set<std::string>& optional_inputs() {
+  static const std::set<std::string> kNames = {"attention_mask", "token_type_ids", "position_ids"};
+  return kNames;
 }
 
 // ---- an artifact
@@ -82,6 +88,30 @@ int64_t longest_sum_of(const ExportedModel& model) {
   return longest;
 }
 
+std::set<std::string> lacking_inputs_of(const ExportedModel& model) {
+  std::set<std::string> lacking = optional_inputs();
+  for (const auto& [name, component] : model.components()) {
+    for (const Port& port : component.program.inputs()) lacking.erase(port.name);
+  }
+  return lacking;
+}
+
+/// The inputs under the names and with the dtypes that a component takes: a cache may be of
+/// another.
+NamedTensors fed_to(const std::string& name, const ExportedComponent& component,
+                    const NamedTensors& inputs) {
+  const std::vector<Port>& ports = component.program.inputs();
+  NamedTensors all = feed(name, ports, inputs).tensors;
+  for (const Port& port : ports) {
+    const auto it = all.find(port.name);
+    if (it == all.end() || it->second.dtype() == port.dtype || !is_floating(port.dtype)) continue;
+    Tensor tensor(port.dtype, it->second.shape());
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.set(i, it->second.at(i));
+    it->second = std::move(tensor);
+  }
+  return all;
+}
+
 // ---- a checkpoint
 
 /// What stands before a module's path in the name of an output that is not the graph's own.
@@ -133,11 +163,9 @@ tasks::TaskOptions options_of(const ExportedModel& artifact) {
   const OnnxConfig config = component.metadata.packages.contains("tranship")
                                 ? OnnxConfig::from_json(component.metadata.export_config)
                                 : OnnxConfig{};
-  static const std::set<std::string> kOptional = {"attention_mask", "token_type_ids",
-                                                  "position_ids"};
   std::vector<std::string> taken;
   for (const Port& port : component.program.inputs()) {
-    if (kOptional.contains(port.name)) taken.push_back(port.name);
+    if (optional_inputs().contains(port.name)) taken.push_back(port.name);
   }
   return {.dtype = dtype_of(artifact),
           .architecture = component.metadata.architecture,
@@ -243,12 +271,14 @@ Side side_of(const ExportedModel& model, bool with_modules, const Sink& sink) {
   const auto modules = with_modules ? std::make_shared<ModuleSessions>(model, sink) : nullptr;
   return {.run =
               [model, modules, sink](const std::string& component, const NamedTensors& inputs) {
-                Computed computed{model.run(component, inputs, sink)};
-                if (modules) computed.modules = modules->run(component, inputs);
+                const NamedTensors fed = fed_to(component, model.component(component), inputs);
+                Computed computed{model.run(component, fed, sink)};
+                if (modules) computed.modules = modules->run(component, fed);
                 return computed;
               },
           .dtype = dtype_of(model),
-          .longest_sum = longest_sum_of(model)};
+          .longest_sum = longest_sum_of(model),
+          .lacking_inputs = lacking_inputs_of(model)};
 }
 
 Side side_of(const Checkpoint& checkpoint, const ExportedModel& artifact, bool with_modules,
@@ -278,9 +308,16 @@ Comparison compare(const ExportedModel& model, const Side& found, const Side& re
   const double unit = 4 * eps * std::sqrt(static_cast<double>(reference.longest_sum));
   std::map<std::string, int64_t> fixed = reference.fixed_sizes;
   fixed.insert(found.fixed_sizes.begin(), found.fixed_sizes.end());
+  std::set<std::string> lacking = reference.lacking_inputs;
+  lacking.insert(found.lacking_inputs.begin(), found.lacking_inputs.end());
   Comparison all;
   for (const auto& [name, component] : model.components()) {
-    const NamedTensors inputs = make_inputs(name, component.program, model.config(), fixed, sizes);
+    const NamedTensors inputs = make_inputs({.component = name,
+                                             .program = component.program,
+                                             .config = model.config(),
+                                             .fixed_sizes = fixed,
+                                             .defaults = lacking},
+                                            sizes);
     const Computed expected = reference.run(name, inputs), outputs = found.run(name, inputs);
     const Comparer comparer(name, unit);
     for (Difference& d : comparer.of_outputs(outputs.outputs, expected.outputs))

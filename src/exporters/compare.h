@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,11 +29,13 @@ struct Side {
   int64_t longest_sum = 1;    // of its products with weights
   /// Axes that it can only run with one size of, by name ("batch": 1).
   std::map<std::string, int64_t> fixed_sizes = {};
+  /// Optional inputs that it does not take, though others might.
+  std::set<std::string> lacking_inputs = {};
 };
 
-/// An artifact on ONNX Runtime. Modules come from the same .onnx with more outputs, so they are
-/// those of the artifact itself; they are there if its nodes have the names that tranship gives.
-/// The model is kept.
+/// An artifact on ONNX Runtime; numbers that go in are cast to what its graphs take. Modules come
+/// from the same .onnx with more outputs, so they are those of the artifact itself; they are there
+/// if its nodes have the names that tranship gives. The model is kept.
 Side side_of(const ExportedModel& model, bool with_modules, const Sink& sink = {});
 
 /// What an artifact of this checkpoint must compute: the definition in the interpreter, with the
@@ -56,9 +59,10 @@ struct Comparison {
   std::vector<Difference> modules;  // that both sides have, in the order of `found`
 };
 
-/// Runs both sides on the same inputs, each component of `model`. The tolerance is 4 eps sqrt(K)
-/// max|reference| (tests/TOLERANCES.md), eps of the coarser dtype, K the reference's longest sum.
-/// Errors: what the sides say.
+/// Runs both sides on the same inputs, each component of `model`; optional inputs that one side
+/// lacks have their default on the other. The tolerance is 4 eps sqrt(K) max|reference|
+/// (tests/TOLERANCES.md), eps of the coarser dtype, K the reference's longest sum. Errors: what the
+/// sides say.
 Comparison compare(const ExportedModel& model, const Side& found, const Side& reference,
                    const InputSizes& sizes);
 

@@ -55,12 +55,13 @@ std::optional<int64_t> num_kinds(const std::string& input, const std::string& co
 }
 
 /// Masks the second token of the last sequence, if there is a third.
-void mask_one(NamedTensors& inputs) {
-  for (auto& [name, tensor] : inputs) {
-    if (!name.ends_with("attention_mask") || tensor.shape().size() != 2) continue;
-    const int64_t batch = tensor.shape()[0], length = tensor.shape()[1];
-    if (batch > 0 && length > 2) tensor.set((batch - 1) * length + 1, 0);
-  }
+void mask_one(const std::set<std::string>& defaults, NamedTensors& inputs) {
+  const auto mask = inputs.find("attention_mask");
+  if (mask == inputs.end() || defaults.contains(mask->first)) return;
+  Tensor& tensor = mask->second;
+  if (tensor.shape().size() != 2) return;
+  const int64_t batch = tensor.shape()[0], length = tensor.shape()[1];
+  if (batch > 0 && length > 2) tensor.set((batch - 1) * length + 1, 0);
 }
 
 }  // namespace
@@ -72,16 +73,14 @@ int64_t config_number(const std::string& config, const std::string& key, int64_t
   return found != json.end() && found->is_number_integer() ? found->get<int64_t>() : absent;
 }
 
-NamedTensors make_inputs(const std::string& component, const ExportedProgram& program,
-                         const std::string& config, const Sizes& fixed_sizes,
-                         const InputSizes& sizes) {
+NamedTensors make_inputs(const InputPlan& plan, const InputSizes& sizes) {
   Random random(sizes.seed);
-  const Sizes axes = sizes_of_axes(fixed_sizes, sizes);
+  const Sizes axes = sizes_of_axes(plan.fixed_sizes, sizes);
   NamedTensors given;
-  for (const Port& port : program.inputs()) {
+  for (const Port& port : plan.program.inputs()) {
     const bool is_number = is_floating(port.dtype);
-    const std::optional<int64_t> kinds = num_kinds(port.name, config);
-    if (!is_number && !kinds) continue;
+    const std::optional<int64_t> kinds = num_kinds(port.name, plan.config);
+    if (plan.defaults.contains(port.name) || (!is_number && !kinds)) continue;
     std::vector<int64_t> shape;
     for (const std::string& axis : port.shape)
       shape.push_back(size_of_axis(axis, axes, sizes.sequence));
@@ -90,8 +89,8 @@ NamedTensors make_inputs(const std::string& component, const ExportedProgram& pr
       tensor.set(i, is_number ? random.number() : static_cast<double>(random.below(*kinds)));
     given.emplace(port.name, std::move(tensor));
   }
-  NamedTensors all = feed(component, program.inputs(), given).tensors;
-  mask_one(all);
+  NamedTensors all = feed(plan.component, plan.program.inputs(), given).tensors;
+  mask_one(plan.defaults, all);
   return all;
 }
 

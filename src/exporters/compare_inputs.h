@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "tranship/exporters.h"
@@ -18,13 +19,20 @@ struct InputSizes {
   uint64_t seed = 0;
 };
 
-/// Inputs for all that a component takes: tokens and token types below what `config` (config.json)
-/// has of them, caches in [-1, 1), one token of the last sequence masked, positions counted on.
-/// fixed_sizes: of axes by name, where `sizes` says nothing.
-NamedTensors make_inputs(const std::string& component, const ExportedProgram& program,
-                         const std::string& config,
-                         const std::map<std::string, int64_t>& fixed_sizes,
-                         const InputSizes& sizes);
+/// What inputs are made for.
+struct InputPlan {
+  const std::string& component;
+  const ExportedProgram& program;
+  const std::string& config;  // config.json; empty if there is none
+  /// Sizes of axes by name, where InputSizes says nothing.
+  std::map<std::string, int64_t> fixed_sizes = {};
+  /// Optional inputs that keep the model's default.
+  std::set<std::string> defaults = {};
+};
+
+/// Inputs for all that a component takes: tokens and token types below what the configuration has
+/// of them, caches in [-1, 1), one token of the last sequence masked, positions counted on.
+NamedTensors make_inputs(const InputPlan& plan, const InputSizes& sizes);
 
 /// A number of config.json; `absent` if there is none.
 int64_t config_number(const std::string& config, const std::string& key, int64_t absent);

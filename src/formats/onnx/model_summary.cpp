@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "formats/onnx/read_model.h"
+#include "onnx-ml.pb.h"
 
 namespace tranship::onnx {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "formats/onnx/read_model.h"
+#include "onnx-ml.pb.h"
 
 namespace tranship::onnx {
 namespace {

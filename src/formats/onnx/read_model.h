@@ -1,9 +1,11 @@
-// An .onnx file as protobuf's classes. Internal to formats/onnx.
+// An .onnx file as protobuf's classes. Internal to formats/onnx; users include onnx-ml.pb.h.
 #pragma once
 
 #include <filesystem>
 
-#include "onnx-ml.pb.h"
+namespace onnx {  // the generated classes
+class ModelProto;
+}  // namespace onnx
 
 namespace tranship::onnx {
 
