@@ -393,7 +393,7 @@ TEST_F(CommandLine, verify_against_another_model_is_code_1_and_shows_where_it_be
   for (const char* against : {"other", "out-of-other"}) {
     const Result result = run({"verify", path("out"), "--against", path(against), "--layers"});
     EXPECT_EQ(result.code, 1);
-    EXPECT_THAT(result.out, AllOf(HasSubstr("the first module further away than its tolerance: "
+    EXPECT_THAT(result.out, AllOf(HasSubstr("the first module that is far away: "
                                             "model.layers.1.mlp.up_proj of prefill\n"),
                                   ContainsRegex("prefill +logits .* wrong\n"),
                                   ContainsRegex("Faults: [0-9]+ of them")));

@@ -305,7 +305,9 @@ Side side_of(const Checkpoint& checkpoint, const ExportedModel& artifact, bool w
 Comparison compare(const ExportedModel& model, const Side& found, const Side& reference,
                    const InputSizes& sizes) {
   const double eps = std::max(epsilon(found.dtype), epsilon(reference.dtype));
-  const double unit = 4 * eps * std::sqrt(static_cast<double>(reference.longest_sum));
+  const int64_t layers = config_number(model.config(), "num_hidden_layers", 1);
+  const double unit = 4 * eps * std::sqrt(static_cast<double>(reference.longest_sum)) *
+                      std::sqrt(static_cast<double>(std::max<int64_t>(layers, 1)));
   std::map<std::string, int64_t> fixed = reference.fixed_sizes;
   fixed.insert(found.fixed_sizes.begin(), found.fixed_sizes.end());
   std::set<std::string> lacking = reference.lacking_inputs;
