@@ -60,29 +60,100 @@ Array run_layer_norm(const Operands& in, double eps) {
   });
 }
 
-Array run_activation(const Operands& in, ir::ActivationKind fn) {
+namespace {
+
+double activated(ir::ActivationKind fn, double v, double slope) {  // #lizard forgives: a table
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const auto softplus = [](double x) {
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  };
+  const auto hard = [](double x) { return std::clamp(x / 6 + 0.5, 0.0, 1.0); };
+  switch (fn) {
+    case ir::ActivationKind::kSilu:
+      return v * sigmoid(v);
+    case ir::ActivationKind::kQuickGelu:
+      return v * sigmoid(1.702 * v);
+    case ir::ActivationKind::kRelu:
+      return std::max(v, 0.0);
+    case ir::ActivationKind::kGelu:
+      return 0.5 * v * (1 + std::erf(v / std::numbers::sqrt2));
+    case ir::ActivationKind::kGeluTanh:
+      return 0.5 * v *
+             (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
+    case ir::ActivationKind::kSoftplus:
+      return softplus(v);
+    case ir::ActivationKind::kMish:
+      return v * std::tanh(softplus(v));
+    case ir::ActivationKind::kElu:
+      return v > 0 ? v : std::expm1(v);
+    case ir::ActivationKind::kLeakyRelu:
+      return v >= 0 ? v : slope * v;
+    case ir::ActivationKind::kHardSigmoid:
+      return hard(v);
+    case ir::ActivationKind::kHardSwish:
+      return v * hard(v);
+    case ir::ActivationKind::kRelu6:
+      return std::clamp(v, 0.0, 6.0);
+    case ir::ActivationKind::kRelu2:
+      return std::max(v, 0.0) * std::max(v, 0.0);
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+Array run_activation(const Operands& in, ir::ActivationKind fn) {
   Array y = *in[0];
-  for (double& v : y.data) {
-    switch (fn) {
-      case ir::ActivationKind::kSilu:
-        v = v * sigmoid(v);
-        break;
-      case ir::ActivationKind::kQuickGelu:
-        v = v * sigmoid(1.702 * v);
-        break;
-      case ir::ActivationKind::kRelu:
-        v = std::max(v, 0.0);
-        break;
-      case ir::ActivationKind::kGelu:
-        v = 0.5 * v * (1 + std::erf(v / std::numbers::sqrt2));
-        break;
-      case ir::ActivationKind::kGeluTanh:
-        v = 0.5 * v * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
-        break;
+  std::vector<int64_t> slopes;
+  if (in.size() > 1) slopes = broadcast_index(y.shape, in[1]->shape);
+  for (int64_t i = 0; i < y.size(); ++i)
+    y[i] = activated(fn, y[i], in.size() > 1 ? (*in[1])[slopes[static_cast<size_t>(i)]] : 0);
+  return y;
+}
+
+Array run_moe(const Operands& in, ir::ActivationKind fn) {
+  const Array &x = *in[0], &expert = *in[1], &weight = *in[2], &gate_up = *in[3], &down = *in[4];
+  const int64_t size = x.shape.back(), chosen = expert.shape.back(), inner = down.shape[2];
+  Array y(x.dtype, x.shape);
+  std::vector<double> hidden(static_cast<size_t>(inner));
+  for (int64_t i = 0; i < expert.size(); ++i) {
+    const double* row = &x.data[static_cast<size_t>(i / chosen * size)];
+    const int64_t e = checked_index(expert[i], gate_up.shape[0]);
+    const auto product_with = [&](int64_t feature) {
+      double sum = 0;
+      for (int64_t j = 0; j < size; ++j)
+        sum += row[j] * gate_up[(e * 2 * inner + feature) * size + j];
+      return sum;
+    };
+    for (int64_t f = 0; f < inner; ++f)
+      hidden[static_cast<size_t>(f)] = activated(fn, product_with(f), 0) * product_with(inner + f);
+    for (int64_t j = 0; j < size; ++j) {
+      double sum = 0;
+      for (int64_t f = 0; f < inner; ++f)
+        sum += hidden[static_cast<size_t>(f)] * down[(e * size + j) * inner + f];
+      y[i / chosen * size + j] += weight[i] * sum;
     }
   }
   return y;
+}
+
+std::vector<Array> run_selective_scan(const Operands& in) {
+  const Array &x = *in[0], &step = *in[1], &a = *in[2], &b = *in[3], &c = *in[4];
+  const int64_t batch = x.shape[0], length = x.shape[1], channels = x.shape[2], size = a.shape[1];
+  Array y(DType::kF32, x.shape), state = *in[5];
+  for (int64_t row = 0; row < batch * length; ++row) {
+    for (int64_t d = 0; d < channels; ++d) {
+      double sum = 0;
+      const double dt = step[row * channels + d], u = x[row * channels + d];
+      for (int64_t n = 0; n < size; ++n) {
+        double& s = state[(row / length * channels + d) * size + n];
+        s = std::exp(dt * a[d * size + n]) * s + dt * b[row * size + n] * u;
+        sum += s * c[row * size + n];
+      }
+      y[row * channels + d] = sum;
+    }
+  }
+  return {std::move(y), std::move(state)};
 }
 
 Array run_rope(const Operands& in) {

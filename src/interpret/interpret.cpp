@@ -25,14 +25,7 @@ class Run {
   /// inputs: in the order of the graph's Inputs.
   std::vector<Array> operator()(std::vector<Array> inputs) {
     bind(std::move(inputs));
-    for (const ir::Assumption& a : graph_.assumptions()) {
-      const int64_t left = a.a.evaluate(symbols_), right = a.b.evaluate(symbols_);
-      if (left != right) {
-        fail(ErrorKind::kInvalidArgument,
-             "[interpret] graph '{}' needs {} == {}, but they are {} and {}", graph_.name(),
-             a.a.text(), a.b.text(), left, right);
-      }
-    }
+    check_assumptions();
     const std::vector<const Node*> last_uses = find_last_uses();
     for (const Node& n : graph_.nodes()) {
       if (n.kind() != OpKind::kInput) run(n);
@@ -91,6 +84,40 @@ class Run {
     }
   }
 
+  /// Of the sizes that are known so far.
+  void check_assumptions() const {
+    const auto is_known = [&](const ir::Dim& dim) {
+      for (const std::string& symbol : dim.symbols()) {
+        if (!symbols_.contains(symbol)) return false;
+      }
+      return true;
+    };
+    for (const ir::Assumption& a : graph_.assumptions()) {
+      if (!is_known(a.a) || !is_known(a.b)) continue;
+      const int64_t left = a.a.evaluate(symbols_), right = a.b.evaluate(symbols_);
+      if (left != right) {
+        fail(ErrorKind::kInvalidArgument,
+             "[interpret] graph '{}' needs {} == {}, but they are {} and {}", graph_.name(),
+             a.a.text(), a.b.text(), left, right);
+      }
+    }
+  }
+
+  /// A size that is born from data.
+  void name_size(const Node& n, const std::string& symbol) {
+    const Array& result = at(n.outputs[0]);
+    const int64_t size =
+        n.kind() == OpKind::kItem ? static_cast<int64_t>(result[0]) : result.shape[0];
+    const auto known = graph_.symbols().find(symbol);
+    if (known != graph_.symbols().end() &&
+        (size < known->second.min || (known->second.max && size > *known->second.max))) {
+      fail(ErrorKind::kInvalidArgument, "[interpret] the size '{}' is {}, outside of its range",
+           symbol, size);
+    }
+    symbols_.insert_or_assign(symbol, size);
+    check_assumptions();
+  }
+
   void run(const Node& n) {
     Operands in;
     for (const ValueId id : n.inputs) in.push_back(id == ir::kAbsent ? nullptr : &at(id));
@@ -110,9 +137,8 @@ class Run {
       default:
         break;
     }
-    Array result = run_kernel(*n.op, in, symbols_);
-    result.round();
-    at(n.outputs[0]) = std::move(result);
+    store(n, 0, run_kernels(*n.op, in, symbols_));
+    if (const auto symbol = ir::born_symbol(*n.op)) name_size(n, *symbol);
   }
 
   std::vector<Array> call(const Graph& body, std::vector<Array> inputs) const {
@@ -232,9 +258,9 @@ std::vector<Tensor> evaluate(const ir::Op& op, const std::vector<const Tensor*>&
     arrays.push_back(t == nullptr ? Array() : Array::of(*t));
     in.push_back(t == nullptr ? nullptr : &arrays.back());
   }
-  Array result = run_kernel(op, in, {});
-  result.round();
-  return {result.to_tensor()};
+  std::vector<Tensor> results;
+  for (const Array& result : run_kernels(op, in, {})) results.push_back(result.to_tensor());
+  return results;
 }
 
 }  // namespace tranship

@@ -74,6 +74,37 @@ end
   EXPECT_THROW(run(kText, {{"a", floats({1, 2}, {2})}, {"b", floats({5}, {1})}}), Error);
 }
 
+TEST(Interpret, WhatIsSaidOfASizeFromDataIsCheckedWhenItIsBorn) {
+  constexpr std::string_view kText = R"(graph g
+  range found 0 3
+  %0 = Input {name="a", dtype=f32, shape=[n]}
+  %1 = NonZero(%0) {count=found}
+  %2 = Squeeze(%1) {axes=[1]}
+  %3 = Iota {count=n}
+  %4 = Binary(%2, %3) {fn=add}
+  output y %4
+end
+)";
+  EXPECT_THAT(numbers(run(kText, {{"a", floats({1, 2}, {2})}})), ElementsAre(0, 2));
+  EXPECT_THROW(run(kText, {{"a", floats({1, 0}, {2})}}), Error);        // found == n
+  EXPECT_THROW(run(kText, {{"a", floats({1, 2, 3, 4}, {4})}}), Error);  // found <= 3
+}
+
+TEST(Interpret, PlacesOutsideOfTheDataAreRefused) {
+  for (const std::string_view line :
+       {"ScatterElements(%x, %i, %u) {axis=0}", "ScatterNd(%x, %p, %u)", "GatherNd(%x, %p)",
+        "Pad(%x) {mode=reflect, begin=[n], end=[0]}", "Pad(%x) {mode=wrap, begin=[n + 1], end=[0]}",
+        "Slice(%x) {axis=0, begin=0, end=n + 1}"}) {
+    const std::string text =
+        "graph g\n  %x = Input {name=\"x\", dtype=f32, shape=[n]}\n"
+        "  %i = Constant {value=i64[2](0, 3)}\n"
+        "  %p = Constant {value=i64[2, 1](0, 3)}\n"
+        "  %u = Constant {value=f32[2](7, 8)}\n  %y = " +
+        std::string(line) + "\n  output y %y\nend\n";
+    EXPECT_THROW(run(text, {{"x", floats({1, 2, 3}, {3})}}), Error) << line;
+  }
+}
+
 TEST(Interpret, IntegersDivideAsInPython) {
   const Tensor y = run(R"(graph g
   %0 = Constant {value=i64[4](-7, 7, -7, 7)}

@@ -17,7 +17,7 @@ Sizes evaluate_shape(const Shape& shape, const Symbols& symbols) {
   return sizes;
 }
 
-double unary_of(UnaryKind fn, double x) {
+double unary_of(UnaryKind fn, double x) {  // #lizard forgives: a table
   switch (fn) {
     case UnaryKind::kNeg:
       return -x;
@@ -47,18 +47,65 @@ double unary_of(UnaryKind fn, double x) {
       return std::ceil(x);
     case UnaryKind::kNot:
       return x == 0 ? 1 : 0;
+    case UnaryKind::kTan:
+      return std::tan(x);
+    case UnaryKind::kAsin:
+      return std::asin(x);
+    case UnaryKind::kAcos:
+      return std::acos(x);
+    case UnaryKind::kAtan:
+      return std::atan(x);
+    case UnaryKind::kSinh:
+      return std::sinh(x);
+    case UnaryKind::kCosh:
+      return std::cosh(x);
+    case UnaryKind::kAsinh:
+      return std::asinh(x);
+    case UnaryKind::kAcosh:
+      return std::acosh(x);
+    case UnaryKind::kAtanh:
+      return std::atanh(x);
+    case UnaryKind::kSign:
+      return x > 0 ? 1 : (x < 0 ? -1 : x);
+    case UnaryKind::kRound:
+      return std::nearbyint(x);
+    case UnaryKind::kTrunc:
+      return std::trunc(x);
+    case UnaryKind::kIsNan:
+      return std::isnan(x) ? 1 : 0;
+    case UnaryKind::kIsInf:
+      return std::isinf(x) ? 1 : 0;
+    case UnaryKind::kBitNot:
+      return static_cast<double>(~static_cast<int64_t>(x));
   }
   __builtin_unreachable();
 }
 
 void check_divisor(BinaryKind fn, double divisor) {
-  const bool divides =
-      fn == BinaryKind::kDiv || fn == BinaryKind::kFloorDiv || fn == BinaryKind::kMod;
+  const bool divides = fn == BinaryKind::kDiv || fn == BinaryKind::kFloorDiv ||
+                       fn == BinaryKind::kMod || fn == BinaryKind::kFmod;
   if (divides && divisor == 0)
     fail(ErrorKind::kInvalidArgument, "[interpret] an integer is divided by zero");
 }
 
-double binary_of(BinaryKind fn, double a, double b, bool integer) {
+/// The rest that has the divisor's sign. Source: PyTorch's remainder.
+double mod_of(double a, double b) {
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+double bits_of(BinaryKind fn, double x, double y) {
+  const auto a = static_cast<int64_t>(x), b = static_cast<int64_t>(y);
+  if (fn == BinaryKind::kBitAnd) return static_cast<double>(a & b);
+  if (fn == BinaryKind::kBitOr) return static_cast<double>(a | b);
+  if (fn == BinaryKind::kBitXor) return static_cast<double>(a ^ b);
+  if (b < 0 || b > 63) fail(ErrorKind::kInvalidArgument, "[interpret] a shift by {} bits", b);
+  if (fn == BinaryKind::kShiftRight) return static_cast<double>(a >> b);
+  return static_cast<double>(static_cast<int64_t>(static_cast<uint64_t>(a) << b));
+}
+
+double binary_of(BinaryKind fn, double a, double b,
+                 bool integer) {  // #lizard forgives: a table
   if (integer) check_divisor(fn, b);
   switch (fn) {
     case BinaryKind::kAdd:
@@ -78,11 +125,21 @@ double binary_of(BinaryKind fn, double a, double b, bool integer) {
     case BinaryKind::kFloorDiv:
       return std::floor(a / b);
     case BinaryKind::kMod:
-      return a - b * std::floor(a / b);
+      return mod_of(a, b);
+    case BinaryKind::kFmod:
+      return std::fmod(a, b);
     case BinaryKind::kAnd:
       return a != 0 && b != 0 ? 1 : 0;
     case BinaryKind::kOr:
       return a != 0 || b != 0 ? 1 : 0;
+    case BinaryKind::kXor:
+      return (a != 0) != (b != 0) ? 1 : 0;
+    case BinaryKind::kBitAnd:
+    case BinaryKind::kBitOr:
+    case BinaryKind::kBitXor:
+    case BinaryKind::kShiftLeft:
+    case BinaryKind::kShiftRight:
+      return bits_of(fn, a, b);
   }
   __builtin_unreachable();
 }
@@ -135,6 +192,7 @@ double start_of(ReduceKind fn) {
     case ReduceKind::kAny:
       return 0;
     case ReduceKind::kAll:
+    case ReduceKind::kProd:
       return 1;
     case ReduceKind::kMax:
       return -std::numeric_limits<double>::infinity();
@@ -157,6 +215,8 @@ double reduce_of(ReduceKind fn, double a, double b) {
       return std::max(a, b);
     case ReduceKind::kMin:
       return std::min(a, b);
+    case ReduceKind::kProd:
+      return a * b;
   }
   __builtin_unreachable();
 }
@@ -203,7 +263,8 @@ void each_line(const Sizes& shape, int64_t axis, F f) {
   }
 }
 
-Array run_argmax(const Array& x, int64_t axis) {
+/// The first index of the largest, or smallest.
+Array run_argmax(const Array& x, int64_t axis, bool largest) {
   Sizes shape = x.shape;
   shape.erase(shape.begin() + axis_of(axis, x.rank()));
   Array out(DType::kI64, shape);
@@ -211,7 +272,8 @@ Array run_argmax(const Array& x, int64_t axis) {
   each_line(x.shape, axis, [&](int64_t first, int64_t stride, int64_t length) {
     int64_t best = 0;
     for (int64_t i = 1; i < length; ++i) {
-      if (x[first + i * stride] > x[first + best * stride]) best = i;
+      const double a = x[first + i * stride], b = x[first + best * stride];
+      if (largest ? a > b : a < b) best = i;
     }
     out[line++] = static_cast<double>(best);
   });
@@ -332,34 +394,6 @@ Array run_slice(const Array& x, const Slice& op, const Symbols& symbols) {
   return out;
 }
 
-int64_t checked_index(double value, int64_t size) {
-  const auto index = static_cast<int64_t>(value);
-  if (index < -size || index >= size)
-    fail(ErrorKind::kInvalidArgument, "[interpret] index {} of an axis of {}", index, size);
-  return index < 0 ? index + size : index;
-}
-
-Array run_gather_elements(const Operands& in, int64_t axis_attribute) {
-  const Array &x = *in[0], &indices = *in[1];
-  const int64_t axis = axis_of(axis_attribute, x.rank());
-  const int64_t size = x.shape[static_cast<size_t>(axis)],
-                length = indices.shape[static_cast<size_t>(axis)];
-  for (size_t i = 0; i < x.shape.size(); ++i) {
-    if (static_cast<int64_t>(i) != axis && x.shape[i] != indices.shape[i]) {
-      fail(ErrorKind::kInvalidArgument,
-           "[interpret] GatherElements: sizes {} and {} beside the axis", x.shape[i],
-           indices.shape[i]);
-    }
-  }
-  Array out(x.dtype, indices.shape);
-  const int64_t inner = product(indices.shape, axis + 1, indices.rank());
-  for (int64_t i = 0; i < out.size(); ++i) {
-    const int64_t outer = i / (inner * length);
-    out[i] = x[(outer * size + checked_index(indices[i], size)) * inner + i % inner];
-  }
-  return out;
-}
-
 Array run_cast(const Array& x, DType to) {
   Array out = x;
   out.dtype = to;
@@ -431,6 +465,9 @@ Array run_concat(const Operands& in, int64_t axis_attribute) {
   return out;
 }
 
+namespace {
+
+/// The result of an op that has one.
 Array run_kernel(const Op& op, const Operands& in,
                  const Symbols& symbols) {  // #lizard forgives: a table, one line an op
   switch (op.kind) {
@@ -448,8 +485,10 @@ Array run_kernel(const Op& op, const Operands& in,
     case OpKind::kCast:
       return run_cast(*in[0], as<Cast>(op).to);
     case OpKind::kUnary: {
+      const UnaryKind fn = as<Unary>(op).fn;
       Array out = *in[0];
-      for (double& v : out.data) v = unary_of(as<Unary>(op).fn, v);
+      for (double& v : out.data) v = unary_of(fn, v);
+      if (fn == UnaryKind::kIsNan || fn == UnaryKind::kIsInf) out.dtype = DType::kBool;
       return out;
     }
     case OpKind::kBinary: {
@@ -466,13 +505,23 @@ Array run_kernel(const Op& op, const Operands& in,
     case OpKind::kReduce:
       return run_reduce(*in[0], as<Reduce>(op));
     case OpKind::kArgMax:
-      return run_argmax(*in[0], as<ArgMax>(op).axis);
+      return run_argmax(*in[0], as<ArgMax>(op).axis, true);
+    case OpKind::kArgMin:
+      return run_argmax(*in[0], as<ArgMin>(op).axis, false);
     case OpKind::kCumSum:
       return run_cumsum(*in[0], as<CumSum>(op).axis);
     case OpKind::kSoftmax:
       return run_softmax(*in[0], as<Softmax>(op).axis);
     case OpKind::kMatMul:
       return run_matmul(*in[0], *in[1]);
+    case OpKind::kConv:
+      return run_conv(in, as<Conv>(op));
+    case OpKind::kConvTranspose:
+      return run_conv_transpose(in, as<ConvTranspose>(op));
+    case OpKind::kPool:
+      return run_pool(*in[0], as<Pool>(op));
+    case OpKind::kResize:
+      return run_resize(*in[0], as<Resize>(op), evaluate_shape(as<Resize>(op).sizes, symbols));
     case OpKind::kReshape:
       return with_shape(*in[0], evaluate_shape(as<Reshape>(op).shape, symbols));
     case OpKind::kTranspose:
@@ -487,10 +536,23 @@ Array run_kernel(const Op& op, const Operands& in,
       return run_concat(in, as<Concat>(op).axis);
     case OpKind::kSlice:
       return run_slice(*in[0], as<Slice>(op), symbols);
+    case OpKind::kPad:
+      return run_pad(in, as<Pad>(op).mode, evaluate_shape(as<Pad>(op).begin, symbols),
+                     evaluate_shape(as<Pad>(op).end, symbols));
     case OpKind::kGather:
       return run_gather(in, as<Gather>(op).axis);
     case OpKind::kGatherElements:
       return run_gather_elements(in, as<GatherElements>(op).axis);
+    case OpKind::kGatherNd:
+      return run_gather_nd(in, as<GatherNd>(op).batch_dims);
+    case OpKind::kScatterElements:
+      return run_scatter_elements(in, as<ScatterElements>(op));
+    case OpKind::kScatterNd:
+      return run_scatter_nd(in, as<ScatterNd>(op).reduction);
+    case OpKind::kNonZero:
+      return run_non_zero(*in[0]);
+    case OpKind::kItem:
+      return *in[0];
     case OpKind::kLinear:
       return run_linear(in);
     case OpKind::kEmbedding:
@@ -507,6 +569,10 @@ Array run_kernel(const Op& op, const Operands& in,
       return run_attention(in, as<Attention>(op));
     case OpKind::kCacheAppend:
       return run_concat(in, 2);
+    case OpKind::kMoe:
+      return run_moe(in, as<Moe>(op).fn);
+    case OpKind::kTopK:
+    case OpKind::kSelectiveScan:
     case OpKind::kInput:
     case OpKind::kParam:
     case OpKind::kIf:
@@ -516,6 +582,21 @@ Array run_kernel(const Op& op, const Operands& in,
       break;
   }
   fail(ErrorKind::kInternal, "[interpret] {} has no kernel", name(op.kind));
+}
+
+}  // namespace
+
+std::vector<Array> run_kernels(const Op& op, const Operands& in, const Symbols& symbols) {
+  std::vector<Array> results;
+  if (op.kind == OpKind::kTopK) {
+    results = run_top_k(*in[0], as<TopK>(op), as<TopK>(op).k.evaluate(symbols));
+  } else if (op.kind == OpKind::kSelectiveScan) {
+    results = run_selective_scan(in);
+  } else {
+    results.push_back(run_kernel(op, in, symbols));
+  }
+  for (Array& result : results) result.round();
+  return results;
 }
 
 }  // namespace tranship

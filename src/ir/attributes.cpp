@@ -68,6 +68,12 @@ std::string format_attribute(const std::vector<int64_t>& value) {
   return fmt::format("{}", Shape::of(value).text());
 }
 
+std::string format_attribute(const std::vector<double>& value) {
+  std::string text;
+  for (const double number : value) text += (text.empty() ? "" : ", ") + number_text(number);
+  return "[" + text + "]";
+}
+
 std::string format_attribute(const std::optional<int64_t>& value) {
   return value ? std::to_string(*value) : "none";
 }
@@ -163,14 +169,25 @@ void parse_attribute(std::string_view text, Shape& value) {
     value.dims.push_back(Dim::parse(item));
 }
 
-void parse_attribute(std::string_view text, std::vector<int64_t>& value) {
+namespace {
+
+template <class T>
+void parse_list(std::string_view text, std::vector<T>& value) {
   value.clear();
   for (const std::string_view item : split_list(inside(text, '[', ']'))) {
-    int64_t number = 0;
+    T number = 0;
     parse_attribute(item, number);
     value.push_back(number);
   }
 }
+
+}  // namespace
+
+void parse_attribute(std::string_view text, std::vector<int64_t>& value) {
+  parse_list(text, value);
+}
+
+void parse_attribute(std::string_view text, std::vector<double>& value) { parse_list(text, value); }
 
 void parse_attribute(std::string_view text, std::optional<int64_t>& value) {
   if (trimmed(text) == "none") {

@@ -19,6 +19,7 @@ std::string format_attribute(DType value);
 std::string format_attribute(const Dim& value);
 std::string format_attribute(const Shape& value);
 std::string format_attribute(const std::vector<int64_t>& value);
+std::string format_attribute(const std::vector<double>& value);
 std::string format_attribute(const std::optional<int64_t>& value);
 std::string format_attribute(const Tensor& value);
 template <class E>
@@ -38,6 +39,7 @@ void parse_attribute(std::string_view text, DType& value);
 void parse_attribute(std::string_view text, Dim& value);
 void parse_attribute(std::string_view text, Shape& value);
 void parse_attribute(std::string_view text, std::vector<int64_t>& value);
+void parse_attribute(std::string_view text, std::vector<double>& value);
 void parse_attribute(std::string_view text, std::optional<int64_t>& value);
 void parse_attribute(std::string_view text, Tensor& value);
 template <class E>

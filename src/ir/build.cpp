@@ -159,6 +159,33 @@ Value gather_elements(Value data, Value indices, int64_t axis) {
   return data.graph().add_one(make(op), {data, indices});
 }
 
+Value flip(Value x, int64_t axis) {
+  const Dim& size = x.shape()[axis];
+  return gather(x, dim_to_tensor(x.graph(), size - 1) - iota(x.graph(), size), axis);
+}
+
+Places non_zero(Value x, std::string_view name) {
+  NonZero op;
+  // The number of values grows with every node, so no other has it.
+  op.count = Dim::symbol(fmt::format("{}_{}", name, x.graph().num_values()));
+  const Dim count = op.count;
+  return {x.graph().add_one(make(std::move(op)), {x}), count};
+}
+
+Value scatter_nd(Value data, Value indices, Value updates, ScatterReduction reduction) {
+  ScatterNd op;
+  op.reduction = reduction;
+  return data.graph().add_one(make(op), {data, indices, updates});
+}
+
+Sorted top_k(Value x, int64_t axis, Dim k) {
+  TopK op;
+  op.axis = axis;
+  op.k = std::move(k);
+  const std::vector<Value> results = x.graph().add(make(std::move(op)), std::vector<Value>{x});
+  return {results[0], results[1]};
+}
+
 Value activation(ActivationKind fn, Value x) {
   Activation op;
   op.fn = fn;

@@ -50,6 +50,22 @@ Value slice(Value x, int64_t axis, Dim begin, Dim end);
 Value gather(Value data, Value indices, int64_t axis);
 Value gather_elements(Value data, Value indices, int64_t axis);
 
+/// The elements of an axis in the other order: a Gather.
+Value flip(Value x, int64_t axis);
+/// The places of what is true, i64 [n, rank], and n: a new symbol that begins with `name`.
+struct Places {
+  Value indices;
+  Dim count;
+};
+Places non_zero(Value x, std::string_view name);
+Value scatter_nd(Value data, Value indices, Value updates,
+                 ScatterReduction reduction = ScatterReduction::kNone);
+struct Sorted {
+  Value values, indices;
+};
+/// The k largest of an axis, in order.
+Sorted top_k(Value x, int64_t axis, Dim k);
+
 Value activation(ActivationKind fn, Value x);
 
 }  // namespace tranship::ir

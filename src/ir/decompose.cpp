@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "ir/build.h"
+#include "ir/decompose_loops.h"
 
 namespace tranship::ir {
 namespace {
@@ -29,24 +30,6 @@ Value layer_norm(Value x, Value weight, Value bias, double eps) {
   const Value variance = reduce(ReduceKind::kMean, centered * centered, {-1}, true);
   const Value y = cast(centered / unary(UnaryKind::kSqrt, variance + eps), x.dtype()) * weight;
   return bias ? y + bias : y;
-}
-
-Value activate(ActivationKind fn, Value x) {
-  switch (fn) {
-    case ActivationKind::kSilu:
-      return x * unary(UnaryKind::kSigmoid, x);
-    case ActivationKind::kQuickGelu:
-      return x * unary(UnaryKind::kSigmoid, x * 1.702);
-    case ActivationKind::kRelu:
-      return binary(BinaryKind::kMax, x, scalar(x.graph(), x.dtype(), 0));
-    case ActivationKind::kGelu:
-      return x * 0.5 * (unary(UnaryKind::kErf, x * std::numbers::sqrt2 * 0.5) + 1);
-    case ActivationKind::kGeluTanh: {
-      const Value cubic = x + x * x * x * 0.044715;
-      return x * 0.5 * (unary(UnaryKind::kTanh, cubic * std::sqrt(2 / std::numbers::pi)) + 1);
-    }
-  }
-  __builtin_unreachable();
 }
 
 /// With tables [cos, cos] and [-sin, sin], shared by all layers, a layer needs one product and sum
@@ -113,25 +96,29 @@ Value attention(Graph& g, const Attention& a, std::span<const Value> in) {
 
 }  // namespace
 
-Value decompose(Graph& to, const Op& op, std::span<const Value> operands) {
+std::vector<Value> decompose(Graph& to, const Op& op, std::span<const Value> operands) {
   const auto in = [&](size_t i) { return i < operands.size() ? operands[i] : Value(); };
   switch (op.kind) {
     case OpKind::kLinear:
-      return linear(in(0), in(1), in(2));
+      return {linear(in(0), in(1), in(2))};
     case OpKind::kEmbedding:
-      return gather(in(0), in(1), 0);
+      return {gather(in(0), in(1), 0)};
     case OpKind::kRmsNorm:
-      return rms_norm(in(0), in(1), as<RmsNorm>(op).eps);
+      return {rms_norm(in(0), in(1), as<RmsNorm>(op).eps)};
     case OpKind::kLayerNorm:
-      return layer_norm(in(0), in(1), in(2), as<LayerNorm>(op).eps);
+      return {layer_norm(in(0), in(1), in(2), as<LayerNorm>(op).eps)};
     case OpKind::kActivation:
-      return activate(as<Activation>(op).fn, in(0));
+      return {decompose_activation(as<Activation>(op).fn, in(0), in(1))};
     case OpKind::kRope:
-      return rope(in(0), in(1), in(2));
+      return {rope(in(0), in(1), in(2))};
     case OpKind::kAttention:
-      return attention(to, as<Attention>(op), operands);
+      return {attention(to, as<Attention>(op), operands)};
     case OpKind::kCacheAppend:
-      return concat({in(0), in(1)}, 2);
+      return {concat({in(0), in(1)}, 2)};
+    case OpKind::kMoe:
+      return {decompose_moe(to, as<Moe>(op).fn, operands)};
+    case OpKind::kSelectiveScan:
+      return decompose_selective_scan(to, operands);
     default:
       break;
   }

@@ -6,9 +6,12 @@
 namespace tranship::ir {
 
 /// Adds the primitives of a composite to `to` (which may hold the operands' producers already).
-/// operands: as the op's, absent ones default-made.  -> its one result.
+/// operands: as the op's, absent ones default-made.  -> its results.
 /// Norms compute in f32, as PyTorch does, and give x's dtype.
 /// Errors: internal for a primitive.
-Value decompose(Graph& to, const Op& op, std::span<const Value> operands);
+std::vector<Value> decompose(Graph& to, const Op& op, std::span<const Value> operands);
+
+/// An activation in terms of primitives. slope: of kLeakyRelu alone.
+Value decompose_activation(ActivationKind fn, Value x, Value slope = {});
 
 }  // namespace tranship::ir

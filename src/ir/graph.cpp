@@ -25,6 +25,7 @@ std::vector<Value> Graph::add(OpPtr op, std::span<const Value> inputs, std::stri
          name_);
   }
   for (const Assumption& a : inference.assumptions) assume(a.a, a.b);
+  if (const auto symbol = born_symbol(*op)) give_birth(*symbol);
   std::vector<Value> results;
   for (Type& type : inference.results) {
     const auto id = static_cast<ValueId>(values_.size());
@@ -37,6 +38,16 @@ std::vector<Value> Graph::add(OpPtr op, std::span<const Value> inputs, std::stri
   node.graphs = std::move(graphs);
   nodes_.push_back(std::move(node));
   return results;
+}
+
+void Graph::give_birth(const std::string& symbol) {
+  for (const Node& n : nodes_) {
+    if (born_symbol(*n.op) == symbol ||
+        (n.kind() == OpKind::kInput && ir::symbols(*n.op).contains(symbol)))
+      fail(ErrorKind::kInvalidArgument, "[graph] the size '{}' of graph '{}' has two origins",
+           symbol, name_);
+  }
+  symbols_.try_emplace(symbol, Range{.min = 0, .max = {}});
 }
 
 Value Graph::add_one(OpPtr op, std::initializer_list<Value> inputs, std::string node_name) {

@@ -106,6 +106,8 @@ class Graph {
   std::unique_ptr<Graph> clone() const;
 
  private:
+  /// A size whose origin is a node. Errors: invalid_argument if it has another one.
+  void give_birth(const std::string& symbol);
   struct ValueInfo {
     Type type;
     int32_t node;

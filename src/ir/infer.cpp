@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/error.h"
+#include "ir/inferrer.h"
 
 namespace tranship::ir {
 
@@ -14,113 +14,6 @@ int64_t normal_axis(int64_t axis, int64_t rank, std::string_view what) {
   }
   return axis < 0 ? axis + rank : axis;
 }
-
-namespace {
-
-// One inference: the operands, and the assumptions collected on the way.
-class Inferrer {
- public:
-  Inferrer(const Op& op, std::span<const Type* const> inputs,
-           std::span<const std::unique_ptr<Graph>> graphs)
-      : op_(op), inputs_(inputs), graphs_(graphs) {}
-
-  Inference run() {
-    result_.results = results();
-    return std::move(result_);
-  }
-
- private:
-  template <class... Args>
-  [[noreturn]] void error(fmt::format_string<Args...> format, const Args&... args) const {
-    fail(ErrorKind::kInvalidArgument, "[infer] {}: {}", name(op_.kind),
-         fmt::vformat(fmt::string_view(format), fmt::make_format_args(args...)));
-  }
-
-  void need_count(size_t least, size_t most) const {
-    if (inputs_.size() < least || inputs_.size() > most) {
-      error("expected {} to {} operands, found {}", least, most, inputs_.size());
-    }
-  }
-  bool has(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
-  const Type& in(size_t i) const {
-    if (!has(i)) error("operand {} is absent", i);
-    return *inputs_[i];
-  }
-  const Shape& shape(size_t i) const { return in(i).shape; }
-  void need_rank(size_t i, int64_t rank) const {
-    if (shape(i).rank() != rank)
-      error("operand {} has shape {}, expected rank {}", i, shape(i).text(), rank);
-  }
-  void need_dtype(size_t i, DType dtype) const {
-    if (in(i).dtype != dtype)
-      error("operand {} is {}, expected {}", i, name(in(i).dtype), name(dtype));
-  }
-  void need_float(size_t i) const {
-    if (!is_floating(in(i).dtype))
-      error("operand {} is {}, expected a floating dtype", i, name(in(i).dtype));
-  }
-  void need_same_dtype() const {
-    for (size_t i = 1; i < inputs_.size(); ++i) {
-      if (has(i) && in(i).dtype != in(0).dtype) {
-        error("operands are {} and {}, expected one dtype: add a cast", name(in(0).dtype),
-              name(in(i).dtype));
-      }
-    }
-  }
-  /// Two sizes that must be equal; -> the better known one.
-  Dim equal(const Dim& a, const Dim& b, std::string_view what) {
-    if (a == b) return a;
-    if (a.is_static() && b.is_static()) error("{}: {} and {} differ", what, a.text(), b.text());
-    result_.assumptions.push_back({a, b});
-    return b.is_static() ? b : a;
-  }
-  Shape broadcast(const Shape& a, const Shape& b) {
-    Shape out;
-    const int64_t rank = std::max(a.rank(), b.rank());
-    for (int64_t i = -rank; i < 0; ++i) {
-      const Dim x = -i <= a.rank() ? a[i] : Dim(1);
-      const Dim y = -i <= b.rank() ? b[i] : Dim(1);
-      if (x == Dim(1)) {
-        out.dims.push_back(y);
-      } else if (y == Dim(1)) {
-        out.dims.push_back(x);
-      } else {
-        out.dims.push_back(equal(x, y, "sizes do not broadcast"));
-      }
-    }
-    return out;
-  }
-  std::vector<Type> one(DType dtype, Shape s) const { return {Type{dtype, std::move(s)}}; }
-  std::vector<Type> as_operand() const { return {in(0)}; }
-
-  std::vector<Type> results();
-  std::vector<Type> elementwise();
-  std::vector<Type> reduce(const std::vector<int64_t>& axes, bool keepdims, DType dtype);
-  std::vector<Type> matmul();
-  std::vector<Type> reshape();
-  std::vector<Type> expand();
-  std::vector<Type> unsqueeze();
-  std::vector<Type> squeeze();
-  std::vector<Type> concat();
-  std::vector<Type> slice();
-  std::vector<Type> gather(int64_t axis, size_t data, size_t indices);
-  std::vector<Type> gather_elements();
-  std::vector<Type> norm();
-  std::vector<Type> linear();
-  std::vector<Type> rope();
-  std::vector<Type> attention();
-  std::vector<Type> cache_append();
-  std::vector<Type> branch();
-  std::vector<Type> loop();
-  std::vector<Type> scan();
-  void need_graph(size_t index, const std::vector<Type>& expected) const;
-  std::vector<Type> graph_results(size_t index) const;
-
-  const Op& op_;
-  std::span<const Type* const> inputs_;
-  std::span<const std::unique_ptr<Graph>> graphs_;
-  Inference result_;
-};
 
 std::vector<Type> Inferrer::results() {  // #lizard forgives: a table, one line an op
   switch (op_.kind) {
@@ -165,6 +58,11 @@ std::vector<Type> Inferrer::results() {  // #lizard forgives: a table, one line 
     case OpKind::kArgMax:
       need_count(1, 1);
       return reduce({as<ArgMax>(op_).axis}, false, DType::kI64);
+    case OpKind::kArgMin:
+      need_count(1, 1);
+      return reduce({as<ArgMin>(op_).axis}, false, DType::kI64);
+    case OpKind::kTopK:
+      return top_k();
     case OpKind::kCumSum:
       need_count(1, 1);
       normal_axis(as<CumSum>(op_).axis, shape(0).rank(), "CumSum");
@@ -176,6 +74,14 @@ std::vector<Type> Inferrer::results() {  // #lizard forgives: a table, one line 
       return as_operand();
     case OpKind::kMatMul:
       return matmul();
+    case OpKind::kConv:
+      return conv();
+    case OpKind::kConvTranspose:
+      return conv_transpose();
+    case OpKind::kPool:
+      return pool();
+    case OpKind::kResize:
+      return resize();
     case OpKind::kReshape:
       return reshape();
     case OpKind::kTranspose: {
@@ -200,11 +106,23 @@ std::vector<Type> Inferrer::results() {  // #lizard forgives: a table, one line 
       return concat();
     case OpKind::kSlice:
       return slice();
+    case OpKind::kPad:
+      return pad();
     case OpKind::kGather:
       need_count(2, 2);
       return gather(as<Gather>(op_).axis, 0, 1);
     case OpKind::kGatherElements:
       return gather_elements();
+    case OpKind::kGatherNd:
+      return gather_nd();
+    case OpKind::kScatterElements:
+      return scatter_elements();
+    case OpKind::kScatterNd:
+      return scatter_nd();
+    case OpKind::kNonZero:
+      return non_zero();
+    case OpKind::kItem:
+      return item();
     case OpKind::kIf:
       return branch();
     case OpKind::kLoop:
@@ -226,15 +144,17 @@ std::vector<Type> Inferrer::results() {  // #lizard forgives: a table, one line 
       need_count(2, 3);
       return norm();
     case OpKind::kActivation:
-      need_count(1, 1);
-      need_float(0);
-      return as_operand();
+      return activation();
     case OpKind::kRope:
       return rope();
     case OpKind::kAttention:
       return attention();
     case OpKind::kCacheAppend:
       return cache_append();
+    case OpKind::kMoe:
+      return moe();
+    case OpKind::kSelectiveScan:
+      return selective_scan();
   }
   __builtin_unreachable();
 }
@@ -242,8 +162,13 @@ std::vector<Type> Inferrer::results() {  // #lizard forgives: a table, one line 
 std::vector<Type> Inferrer::elementwise() {
   if (op_.kind == OpKind::kUnary) {
     need_count(1, 1);
-    if (as<Unary>(op_).fn == UnaryKind::kNot) need_dtype(0, DType::kBool);
-    return as_operand();
+    const UnaryKind fn = as<Unary>(op_).fn;
+    if (fn == UnaryKind::kNot) need_dtype(0, DType::kBool);
+    if (fn == UnaryKind::kBitNot && !is_integer(in(0).dtype))
+      error("operand is {}, expected an integer", name(in(0).dtype));
+    if (fn != UnaryKind::kIsNan && fn != UnaryKind::kIsInf) return as_operand();
+    need_float(0);
+    return one(DType::kBool, shape(0));
   }
   if (op_.kind == OpKind::kWhere) {
     need_count(3, 3);
@@ -256,8 +181,9 @@ std::vector<Type> Inferrer::elementwise() {
   need_same_dtype();
   if (op_.kind == OpKind::kCompare) return one(DType::kBool, broadcast(shape(0), shape(1)));
   const BinaryKind fn = as<Binary>(op_).fn;
-  const bool logical = fn == BinaryKind::kAnd || fn == BinaryKind::kOr;
-  if (logical != (in(0).dtype == DType::kBool))
+  const bool logical = fn == BinaryKind::kAnd || fn == BinaryKind::kOr || fn == BinaryKind::kXor;
+  const bool of_bits = fn >= BinaryKind::kBitAnd;
+  if (logical != (in(0).dtype == DType::kBool) || (of_bits && !is_integer(in(0).dtype)))
     error("{} does not take {}", names_of(fn)[static_cast<size_t>(fn)], name(in(0).dtype));
   return one(in(0).dtype, broadcast(shape(0), shape(1)));
 }
@@ -565,8 +491,6 @@ std::vector<Type> Inferrer::scan() {
     results[i].shape.dims.insert(results[i].shape.dims.begin(), in(carried).shape[0]);
   return results;
 }
-
-}  // namespace
 
 Inference infer(const Op& op, std::span<const Type* const> inputs,
                 std::span<const std::unique_ptr<Graph>> graphs) {

@@ -6,13 +6,32 @@
 namespace tranship::ir {
 namespace {
 
-constexpr std::array<std::string_view, kNumOpKinds> kNames = {
-    "Input",     "Param",      "Constant",  "Full",           "Iota",      "DimToTensor", "Cast",
-    "Unary",     "Binary",     "Compare",   "Where",          "Reduce",    "ArgMax",      "CumSum",
-    "Softmax",   "MatMul",     "Reshape",   "Transpose",      "Expand",    "Unsqueeze",   "Squeeze",
-    "Concat",    "Slice",      "Gather",    "GatherElements", "If",        "Loop",        "Scan",
-    "Opaque",    "Linear",     "Embedding", "RmsNorm",        "LayerNorm", "Activation",  "Rope",
-    "Attention", "CacheAppend"};
+constexpr std::array<std::string_view, kNumOpKinds> kNames = {"Input",        "Param",
+                                                              "Constant",     "Full",
+                                                              "Iota",         "DimToTensor",
+                                                              "Cast",         "Unary",
+                                                              "Binary",       "Compare",
+                                                              "Where",        "Reduce",
+                                                              "ArgMax",       "ArgMin",
+                                                              "TopK",         "CumSum",
+                                                              "Softmax",      "MatMul",
+                                                              "Conv",         "ConvTranspose",
+                                                              "Pool",         "Resize",
+                                                              "Reshape",      "Transpose",
+                                                              "Expand",       "Unsqueeze",
+                                                              "Squeeze",      "Concat",
+                                                              "Slice",        "Pad",
+                                                              "Gather",       "GatherElements",
+                                                              "GatherNd",     "ScatterElements",
+                                                              "ScatterNd",    "NonZero",
+                                                              "Item",         "If",
+                                                              "Loop",         "Scan",
+                                                              "Opaque",       "Linear",
+                                                              "Embedding",    "RmsNorm",
+                                                              "LayerNorm",    "Activation",
+                                                              "Rope",         "Attention",
+                                                              "CacheAppend",  "Moe",
+                                                              "SelectiveScan"};
 
 }  // namespace
 
@@ -57,6 +76,13 @@ void substitute_attribute(Shape& value, const std::map<std::string, Dim>& symbol
   for (Dim& d : value.dims) d = d.substitute(symbols);
 }
 
+template <class T>
+void collect_symbols(const T&, std::set<std::string>&) {}
+void collect_symbols(const Dim& value, std::set<std::string>& all) { all.merge(value.symbols()); }
+void collect_symbols(const Shape& value, std::set<std::string>& all) {
+  for (const Dim& d : value.dims) all.merge(d.symbols());
+}
+
 }  // namespace
 
 OpPtr substitute(const Op& op, const std::map<std::string, Dim>& symbols) {
@@ -67,6 +93,21 @@ OpPtr substitute(const Op& op, const std::map<std::string, Dim>& symbols) {
         T::fields());
     return changed;
   });
+}
+
+std::set<std::string> symbols(const Op& op) {
+  return visit(op, [&]<class T>(const T& typed) {
+    std::set<std::string> all;
+    std::apply([&](const auto&... f) { (collect_symbols(typed.*f.member, all), ...); },
+               T::fields());
+    return all;
+  });
+}
+
+std::optional<std::string> born_symbol(const Op& op) {
+  if (op.kind == OpKind::kNonZero) return as<NonZero>(op).count.as_symbol();
+  if (op.kind == OpKind::kItem) return as<Item>(op).value.as_symbol();
+  return std::nullopt;
 }
 
 bool same(const Op& a, const Op& b) { return a.kind == b.kind && text(a) == text(b); }

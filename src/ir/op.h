@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -34,9 +35,16 @@ enum class OpKind : uint8_t {
   // over axes
   kReduce,
   kArgMax,
+  kArgMin,
+  kTopK,
   kCumSum,
   kSoftmax,
   kMatMul,
+  // over windows of the axes behind [batch, channels]
+  kConv,
+  kConvTranspose,
+  kPool,
+  kResize,
   // moving elements
   kReshape,
   kTranspose,
@@ -45,8 +53,15 @@ enum class OpKind : uint8_t {
   kSqueeze,
   kConcat,
   kSlice,
+  kPad,
   kGather,
   kGatherElements,
+  kGatherNd,
+  kScatterElements,
+  kScatterNd,
+  // a size that is born from data
+  kNonZero,
+  kItem,
   // control flow
   kIf,
   kLoop,
@@ -62,9 +77,11 @@ enum class OpKind : uint8_t {
   kRope,
   kAttention,
   kCacheAppend,
+  kMoe,
+  kSelectiveScan,
 };
 
-inline constexpr size_t kNumOpKinds = static_cast<size_t>(OpKind::kCacheAppend) + 1;
+inline constexpr size_t kNumOpKinds = static_cast<size_t>(OpKind::kSelectiveScan) + 1;
 
 /// "RmsNorm": as the text form has it.
 std::string_view name(OpKind kind);
@@ -85,8 +102,26 @@ enum class UnaryKind : uint8_t {
   kErf,
   kFloor,
   kCeil,
-  kNot
+  kNot,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kSign,
+  kRound,  // half to even
+  kTrunc,
+  kIsNan,  // -> bool
+  kIsInf,  // -> bool
+  kBitNot
 };
+/// kDiv of integers rounds to zero. kFloorDiv and kMod are Python's: the rest has the divisor's
+/// sign. kFmod is C's: the rest has the dividend's sign. kAnd, kOr and kXor take bool; kBit... and
+/// shifts take integers, and a right shift keeps the sign.
 enum class BinaryKind : uint8_t {
   kAdd,
   kSub,
@@ -98,29 +133,77 @@ enum class BinaryKind : uint8_t {
   kFloorDiv,
   kMod,
   kAnd,
-  kOr
+  kOr,
+  kXor,
+  kFmod,
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+  kShiftLeft,
+  kShiftRight
 };
 enum class CompareKind : uint8_t { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
-enum class ReduceKind : uint8_t { kSum, kMean, kMax, kMin, kAny, kAll };
-/// kGelu is the erf form, kGeluTanh the tanh form, kQuickGelu x * sigmoid(1.702 x).
-enum class ActivationKind : uint8_t { kSilu, kGelu, kGeluTanh, kQuickGelu, kRelu };
+enum class ReduceKind : uint8_t { kSum, kMean, kMax, kMin, kAny, kAll, kProd };
+/// kGelu is the erf form, kGeluTanh the tanh form, kQuickGelu x * sigmoid(1.702 x), kSoftplus
+/// log(1 + exp(x)), kMish x * tanh(softplus(x)), kElu has alpha 1, kHardSigmoid is
+/// min(max(x / 6 + 1/2, 0), 1), kHardSwish x times that, kRelu2 the square of relu.
+enum class ActivationKind : uint8_t {
+  kSilu,
+  kGelu,
+  kGeluTanh,
+  kQuickGelu,
+  kRelu,
+  kSoftplus,
+  kMish,
+  kElu,
+  kLeakyRelu,
+  kHardSigmoid,
+  kHardSwish,
+  kRelu6,
+  kRelu2
+};
+enum class PoolKind : uint8_t { kMax, kAverage };
+/// kReflect leaves the edge out, kEdge repeats it, kWrap goes around.
+enum class PadMode : uint8_t { kConstant, kReflect, kEdge, kWrap };
+enum class ResizeMode : uint8_t { kNearest, kLinear, kCubic };
+/// Where element i of the result lies in x, for s = scale: kHalfPixel (i + 1/2) / s - 1/2,
+/// kAsymmetric i / s, kAlignCorners i * (size - 1) / (new size - 1).
+enum class ResizeCoordinates : uint8_t { kHalfPixel, kAlignCorners, kAsymmetric };
+enum class ScatterReduction : uint8_t { kNone, kAdd, kMul, kMin, kMax };
 
 // The words of each enum in the text form, in order.
-inline constexpr std::array<std::string_view, 14> names_of(UnaryKind) {
-  return {"neg", "abs",  "exp",     "log", "sqrt",  "reciprocal", "sin",
-          "cos", "tanh", "sigmoid", "erf", "floor", "ceil",       "not"};
+inline constexpr std::array<std::string_view, 29> names_of(UnaryKind) {
+  return {"neg",   "abs",     "exp",    "log",    "sqrt",   "reciprocal", "sin",   "cos",
+          "tanh",  "sigmoid", "erf",    "floor",  "ceil",   "not",        "tan",   "asin",
+          "acos",  "atan",    "sinh",   "cosh",   "asinh",  "acosh",      "atanh", "sign",
+          "round", "trunc",   "is_nan", "is_inf", "bit_not"};
 }
-inline constexpr std::array<std::string_view, 11> names_of(BinaryKind) {
-  return {"add", "sub", "mul", "div", "pow", "min", "max", "floor_div", "mod", "and", "or"};
+inline constexpr std::array<std::string_view, 18> names_of(BinaryKind) {
+  return {"add", "sub", "mul", "div",  "pow",     "min",    "max",     "floor_div",  "mod",
+          "and", "or",  "xor", "fmod", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"};
 }
 inline constexpr std::array<std::string_view, 6> names_of(CompareKind) {
   return {"eq", "ne", "lt", "le", "gt", "ge"};
 }
-inline constexpr std::array<std::string_view, 6> names_of(ReduceKind) {
-  return {"sum", "mean", "max", "min", "any", "all"};
+inline constexpr std::array<std::string_view, 7> names_of(ReduceKind) {
+  return {"sum", "mean", "max", "min", "any", "all", "prod"};
 }
-inline constexpr std::array<std::string_view, 5> names_of(ActivationKind) {
-  return {"silu", "gelu", "gelu_tanh", "quick_gelu", "relu"};
+inline constexpr std::array<std::string_view, 13> names_of(ActivationKind) {
+  return {"silu", "gelu",       "gelu_tanh",    "quick_gelu", "relu",  "softplus", "mish",
+          "elu",  "leaky_relu", "hard_sigmoid", "hard_swish", "relu6", "relu2"};
+}
+inline constexpr std::array<std::string_view, 2> names_of(PoolKind) { return {"max", "average"}; }
+inline constexpr std::array<std::string_view, 4> names_of(PadMode) {
+  return {"constant", "reflect", "edge", "wrap"};
+}
+inline constexpr std::array<std::string_view, 3> names_of(ResizeMode) {
+  return {"nearest", "linear", "cubic"};
+}
+inline constexpr std::array<std::string_view, 3> names_of(ResizeCoordinates) {
+  return {"half_pixel", "align_corners", "asymmetric"};
+}
+inline constexpr std::array<std::string_view, 5> names_of(ScatterReduction) {
+  return {"none", "add", "mul", "min", "max"};
 }
 
 /// The immutable base. Held by shared_ptr<const Op>: a copied graph shares its ops.
@@ -232,6 +315,24 @@ struct ArgMax : OpOf<OpKind::kArgMax> {
   int64_t axis = -1;
   static constexpr auto fields() { return std::tuple(field("axis", &ArgMax::axis)); }
 };
+/// The first index of the smallest. -> i64 without the axis.
+struct ArgMin : OpOf<OpKind::kArgMin> {
+  int64_t axis = -1;
+  static constexpr auto fields() { return std::tuple(field("axis", &ArgMin::axis)); }
+};
+/// (x) -> (values, indices i64), the axis k long: the k largest or smallest, in order, the first of
+/// equals first; with k the axis' size that is a stable sort. Order is not promised unless
+/// `sorted`.
+struct TopK : OpOf<OpKind::kTopK> {
+  int64_t axis = -1;
+  Dim k;
+  bool largest = true;
+  bool sorted = true;
+  static constexpr auto fields() {
+    return std::tuple(field("axis", &TopK::axis), field("k", &TopK::k),
+                      field("largest", &TopK::largest), field("sorted", &TopK::sorted));
+  }
+};
 struct CumSum : OpOf<OpKind::kCumSum> {
   int64_t axis = -1;
   static constexpr auto fields() { return std::tuple(field("axis", &CumSum::axis)); }
@@ -243,6 +344,67 @@ struct Softmax : OpOf<OpKind::kSoftmax> {
 /// [..., m, k] x [..., k, n] -> [..., m, n]; leading axes broadcast.
 struct MatMul : OpOf<OpKind::kMatMul> {
   static constexpr auto fields() { return std::tuple(); }
+};
+
+// ---- over windows: x is [batch, channels, axes...] with one to three axes; lists have an entry an
+// axis
+
+/// (x [N, C, ...], weight [O, C / groups, kernel...], bias [O] or absent) -> [N, O, ...].
+struct Conv : OpOf<OpKind::kConv> {
+  std::vector<int64_t> strides, pads_begin, pads_end, dilations;
+  int64_t groups = 1;
+  static constexpr auto fields() {
+    return std::tuple(field("strides", &Conv::strides), field("pads_begin", &Conv::pads_begin),
+                      field("pads_end", &Conv::pads_end), field("dilations", &Conv::dilations),
+                      field("groups", &Conv::groups));
+  }
+};
+/// (x [N, C, ...], weight [C, O / groups, kernel...], bias [O] or absent) -> [N, O, ...], an axis
+/// (size - 1) * stride - pads + dilation * (kernel - 1) + output_padding + 1 long.
+struct ConvTranspose : OpOf<OpKind::kConvTranspose> {
+  std::vector<int64_t> strides, pads_begin, pads_end, dilations, output_padding;
+  int64_t groups = 1;
+  static constexpr auto fields() {
+    return std::tuple(
+        field("strides", &ConvTranspose::strides), field("pads_begin", &ConvTranspose::pads_begin),
+        field("pads_end", &ConvTranspose::pads_end), field("dilations", &ConvTranspose::dilations),
+        field("output_padding", &ConvTranspose::output_padding),
+        field("groups", &ConvTranspose::groups));
+  }
+};
+/// (x [N, C, ...]) -> [N, C, ...]. Padding is -inf for a maximum. An average divides by the
+/// window's elements, padding included if count_include_pad. ceil_mode: a last window may reach
+/// past the end, if it begins before it. Averages have no dilation. Source: PyTorch's max_pool,
+/// avg_pool.
+struct Pool : OpOf<OpKind::kPool> {
+  PoolKind fn = PoolKind::kMax;
+  std::vector<int64_t> kernel, strides, pads_begin, pads_end, dilations;
+  bool ceil_mode = false;
+  bool count_include_pad = true;
+  static constexpr auto fields() {
+    return std::tuple(field("fn", &Pool::fn), field("kernel", &Pool::kernel),
+                      field("strides", &Pool::strides), field("pads_begin", &Pool::pads_begin),
+                      field("pads_end", &Pool::pads_end), field("dilations", &Pool::dilations),
+                      field("ceil_mode", &Pool::ceil_mode),
+                      field("count_include_pad", &Pool::count_include_pad));
+  }
+};
+/// (x [N, C, ...] float) -> [N, C, sizes...]. A scale is new size / size, or what `scales` says:
+/// coordinates then follow these, as with PyTorch's scale_factor. nearest takes the element below a
+/// coordinate, but at kHalfPixel the nearest, of two the later ("nearest-exact"). cubic has a =
+/// -0.75. antialias widens the filter when it shrinks; cubic then has a = -0.5. What lies outside
+/// counts as the edge. Source: PyTorch's interpolate.
+struct Resize : OpOf<OpKind::kResize> {
+  ResizeMode mode = ResizeMode::kLinear;
+  ResizeCoordinates coordinates = ResizeCoordinates::kHalfPixel;
+  bool antialias = false;
+  Shape sizes;
+  std::vector<double> scales;  // none, or one an axis
+  static constexpr auto fields() {
+    return std::tuple(field("mode", &Resize::mode), field("coordinates", &Resize::coordinates),
+                      field("antialias", &Resize::antialias), field("sizes", &Resize::sizes),
+                      field("scales", &Resize::scales));
+  }
 };
 
 // ---- moving elements
@@ -285,6 +447,18 @@ struct Slice : OpOf<OpKind::kSlice> {
                       field("end", &Slice::end), field("step", &Slice::step));
   }
 };
+/// (x, value scalar of its dtype or absent: 0) -> each axis begin + size + end long. Amounts are
+/// not negative; kReflect reaches less than the axis' size, kWrap at most that.
+struct Pad : OpOf<OpKind::kPad> {
+  PadMode mode = PadMode::kConstant;
+  Shape begin;  // an entry for each axis of x
+  Shape end;
+  static constexpr auto fields() {
+    return std::tuple(field("mode", &Pad::mode), field("begin", &Pad::begin),
+                      field("end", &Pad::end));
+  }
+};
+/// Indices of Gather... and Scatter... may count from the end.
 /// (data, indices) -> data's axis replaced by indices' axes.
 struct Gather : OpOf<OpKind::kGather> {
   int64_t axis = 0;
@@ -294,6 +468,42 @@ struct Gather : OpOf<OpKind::kGather> {
 struct GatherElements : OpOf<OpKind::kGatherElements> {
   int64_t axis = 0;
   static constexpr auto fields() { return std::tuple(field("axis", &GatherElements::axis)); }
+};
+
+/// (data [B..., d0, d1, ...], indices [B..., i..., n]) -> [B..., i..., data's axes after n]: the
+/// last axis of indices names a place along the n axes after the first batch_dims.
+struct GatherNd : OpOf<OpKind::kGatherNd> {
+  int64_t batch_dims = 0;
+  static constexpr auto fields() { return std::tuple(field("batch_dims", &GatherNd::batch_dims)); }
+};
+/// (data, indices, updates of the indices' shape) -> data with updates at the places that
+/// GatherElements would read. Without a reduction, no place may be named twice.
+struct ScatterElements : OpOf<OpKind::kScatterElements> {
+  int64_t axis = 0;
+  ScatterReduction reduction = ScatterReduction::kNone;
+  static constexpr auto fields() {
+    return std::tuple(field("axis", &ScatterElements::axis),
+                      field("reduction", &ScatterElements::reduction));
+  }
+};
+/// (data, indices [i..., n], updates [i..., data's axes after n]) -> data with updates at the
+/// places that GatherNd would read. Without a reduction, no place may be named twice.
+struct ScatterNd : OpOf<OpKind::kScatterNd> {
+  ScatterReduction reduction = ScatterReduction::kNone;
+  static constexpr auto fields() { return std::tuple(field("reduction", &ScatterNd::reduction)); }
+};
+
+// ---- a size that is born from data: a new symbol, whose origin is the node
+
+/// (x) -> i64 [count, rank of x]: the places of what is not 0 or false, in order.
+struct NonZero : OpOf<OpKind::kNonZero> {
+  Dim count;  // a symbol
+  static constexpr auto fields() { return std::tuple(field("count", &NonZero::count)); }
+};
+/// (x i64 scalar) -> x, and a size of that value.
+struct Item : OpOf<OpKind::kItem> {
+  Dim value;  // a symbol
+  static constexpr auto fields() { return std::tuple(field("value", &Item::value)); }
 };
 
 // ---- control flow: sub-graphs whose Inputs stand, in order, for the node's inputs named below
@@ -351,6 +561,7 @@ struct LayerNorm : OpOf<OpKind::kLayerNorm> {
   double eps = 1e-5;
   static constexpr auto fields() { return std::tuple(field("eps", &LayerNorm::eps)); }
 };
+/// (x, and for kLeakyRelu the slope of what is negative, broadcasting to x) -> as x.
 struct Activation : OpOf<OpKind::kActivation> {
   ActivationKind fn = ActivationKind::kSilu;
   static constexpr auto fields() { return std::tuple(field("fn", &Activation::fn)); }
@@ -376,6 +587,20 @@ struct Attention : OpOf<OpKind::kAttention> {
 };
 /// (cache [B, K, P, D], new [B, K, S, D]) -> [B, K, P + S, D]: a cache that grows.
 struct CacheAppend : OpOf<OpKind::kCacheAppend> {
+  static constexpr auto fields() { return std::tuple(); }
+};
+
+/// (x [..., H], expert i64 [..., k], weight [..., k], gate_up [E, 2 I, H], down [E, H, I]) -> [...,
+/// H]: the sum over k of weight * down[expert] (act(gate) * up), where gate and up are the halves
+/// of gate_up[expert] x. A token names an expert at most once.
+struct Moe : OpOf<OpKind::kMoe> {
+  ActivationKind fn = ActivationKind::kSilu;
+  static constexpr auto fields() { return std::tuple(field("fn", &Moe::fn)); }
+};
+/// (x [B, L, D], step [B, L, D], a f32 [D, N], b [B, L, N], c [B, L, N], state f32 [B, D, N]) -> (y
+/// f32 [B, L, D], last state): for each l, state = exp(step a) state + step x b; y = sum over N of
+/// state c; in f32. Source: modeling_mamba.py (5.23).
+struct SelectiveScan : OpOf<OpKind::kSelectiveScan> {
   static constexpr auto fields() { return std::tuple(); }
 };
 
@@ -413,12 +638,24 @@ decltype(auto) visit_kind(OpKind kind, F&& f) {  // #lizard forgives: a table, o
       return f.template operator()<Reduce>();
     case OpKind::kArgMax:
       return f.template operator()<ArgMax>();
+    case OpKind::kArgMin:
+      return f.template operator()<ArgMin>();
+    case OpKind::kTopK:
+      return f.template operator()<TopK>();
     case OpKind::kCumSum:
       return f.template operator()<CumSum>();
     case OpKind::kSoftmax:
       return f.template operator()<Softmax>();
     case OpKind::kMatMul:
       return f.template operator()<MatMul>();
+    case OpKind::kConv:
+      return f.template operator()<Conv>();
+    case OpKind::kConvTranspose:
+      return f.template operator()<ConvTranspose>();
+    case OpKind::kPool:
+      return f.template operator()<Pool>();
+    case OpKind::kResize:
+      return f.template operator()<Resize>();
     case OpKind::kReshape:
       return f.template operator()<Reshape>();
     case OpKind::kTranspose:
@@ -433,10 +670,22 @@ decltype(auto) visit_kind(OpKind kind, F&& f) {  // #lizard forgives: a table, o
       return f.template operator()<Concat>();
     case OpKind::kSlice:
       return f.template operator()<Slice>();
+    case OpKind::kPad:
+      return f.template operator()<Pad>();
     case OpKind::kGather:
       return f.template operator()<Gather>();
     case OpKind::kGatherElements:
       return f.template operator()<GatherElements>();
+    case OpKind::kGatherNd:
+      return f.template operator()<GatherNd>();
+    case OpKind::kScatterElements:
+      return f.template operator()<ScatterElements>();
+    case OpKind::kScatterNd:
+      return f.template operator()<ScatterNd>();
+    case OpKind::kNonZero:
+      return f.template operator()<NonZero>();
+    case OpKind::kItem:
+      return f.template operator()<Item>();
     case OpKind::kIf:
       return f.template operator()<If>();
     case OpKind::kLoop:
@@ -461,6 +710,10 @@ decltype(auto) visit_kind(OpKind kind, F&& f) {  // #lizard forgives: a table, o
       return f.template operator()<Attention>();
     case OpKind::kCacheAppend:
       return f.template operator()<CacheAppend>();
+    case OpKind::kMoe:
+      return f.template operator()<Moe>();
+    case OpKind::kSelectiveScan:
+      return f.template operator()<SelectiveScan>();
   }
   __builtin_unreachable();
 }
@@ -482,6 +735,10 @@ const T& as(const Op& op) {
 
 /// Same kind, equal attributes.
 bool same(const Op& a, const Op& b);
+/// The symbols in its attributes.
+std::set<std::string> symbols(const Op& op);
+/// The symbol that a NonZero or Item gives birth to.
+std::optional<std::string> born_symbol(const Op& op);
 /// The op with symbols replaced in its dims.
 OpPtr substitute(const Op& op, const std::map<std::string, Dim>& symbols);
 /// "RmsNorm {eps=1e-06}": kind and attributes; equal texts are equal ops.

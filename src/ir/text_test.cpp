@@ -55,6 +55,31 @@ constexpr std::string_view kEveryKind = R"(graph every_kind
 end
 )";
 
+constexpr std::string_view kWindowsAndIndices = R"(graph windows
+  range found 0 any
+  range length 0 9
+  %0 = Input {name="x", dtype=f32, shape=[n, 4, h, w]} : f32[n, 4, h, w]
+  %1 = Param {name="conv.weight", dtype=f32, shape=[8, 2, 3, 3]} : f32[8, 2, 3, 3]
+  %2 = Conv(%0, %1, _) {strides=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilations=[1, 1], groups=2} : f32[n, 8, h, w]
+  %3 = ConvTranspose(%2, %1, _) {strides=[2, 2], pads_begin=[1, 1], pads_end=[1, 1], dilations=[1, 1], output_padding=[1, 1], groups=1} : f32[n, 2, 2*h, 2*w]
+  %4 = Pool(%3) {fn=average, kernel=[2, 2], strides=[2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilations=[1, 1], ceil_mode=false, count_include_pad=true} : f32[n, 2, h, w]
+  %5 = Resize(%4) {mode=cubic, coordinates=align_corners, antialias=false, sizes=[h, 7], scales=[]} : f32[n, 2, h, 7]
+  %6 = Pad(%5) {mode=reflect, begin=[0, 0, 1, 0], end=[0, 0, 2, n]} : f32[n, 2, h + 3, n + 7]
+  %7 = Resize(%6) {mode=nearest, coordinates=asymmetric, antialias=false, sizes=[5, 7], scales=[1.5, 0.25]} : f32[n, 2, 5, 7]
+  %8, %9 = TopK(%7) {axis=3, k=2, largest=false, sorted=true} : f32[n, 2, 5, 2], i64[n, 2, 5, 2]
+  %10 = ScatterElements(%7, %9, %8) {axis=3, reduction=add} : f32[n, 2, 5, 7]
+  %11 = NonZero(%10) {count=found} : i64[found, 4]
+  %12 = GatherNd(%10, %11) {batch_dims=0} : f32[found]
+  %13 = ScatterNd(%10, %11, %12) {reduction=none} : f32[n, 2, 5, 7]
+  %14 = DimToTensor {dim=2*found} : i64[]
+  %15 = Item(%14) {value=length} : i64[]
+  %16 = Iota {count=length} : i64[length]
+  %17 = ArgMin(%13) {axis=-1} : i64[n, 2, 5]
+  output y %16
+  output z %17
+end
+)";
+
 constexpr std::string_view kControlFlow = R"(graph control
   %0 = Input {name="x", dtype=f32, shape=[n, 3]} : f32[n, 3]
   %1 = Input {name="flag", dtype=bool, shape=[]} : bool[]
@@ -93,7 +118,7 @@ end
 )";
 
 TEST(Text, PrintsWhatItParses) {
-  for (const std::string_view text : {kEveryKind, kControlFlow}) {
+  for (const std::string_view text : {kEveryKind, kWindowsAndIndices, kControlFlow}) {
     const auto graph = parse(text);
     verify(*graph);
     EXPECT_EQ(print(*graph), text);
@@ -133,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(
               "Iota has no attribute 'size'"},
         Wrong{"wrong_type", "graph g\n  %0 = Iota {count=3} : i64[4]\nend\n",
               "the type is i64[3], the text says i64[4]"},
-        Wrong{"wrong_enum", "graph g\n  %0 = Iota {count=3}\n  %1 = Unary(%0) {fn=sinh}\nend\n",
+        Wrong{"wrong_enum", "graph g\n  %0 = Iota {count=3}\n  %1 = Unary(%0) {fn=sinc}\nend\n",
               "expected neg, abs"},
         Wrong{"wrong_operands",
               "graph g\n  %0 = Iota {count=3}\n  %1 = Transpose(%0) {perm=[1]}\nend\n",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "interpret/interpret.h"
@@ -87,7 +88,7 @@ bool decompose(GraphPtr& graph, const std::function<bool(const Node&)>& claimed)
   return rewrite(graph,
                  [&](Graph& to, const Node& node, const std::vector<Value>& operands) -> Results {
                    if (!ir::is_composite(node.kind()) || claimed(node)) return std::nullopt;
-                   return std::vector<Value>{ir::decompose(to, *node.op, operands)};
+                   return ir::decompose(to, *node.op, operands);
                  });
 }
 
@@ -151,7 +152,7 @@ bool simplify(GraphPtr& graph) {
 
 namespace {
 
-/// Whether a node gives one value that depends on nothing but its operands' numbers.
+/// Whether a node's results depend on nothing but its operands' numbers.
 bool is_pure(const Node& node) {
   switch (node.kind()) {
     case OpKind::kInput:
@@ -161,13 +162,11 @@ bool is_pure(const Node& node) {
     case OpKind::kIf:
     case OpKind::kLoop:
     case OpKind::kScan:
+    case OpKind::kNonZero:
+    case OpKind::kItem:
       return false;
-    case OpKind::kDimToTensor:
-      return as<ir::DimToTensor>(*node.op).dim.is_static();
-    case OpKind::kSlice:
-      return as<ir::Slice>(*node.op).begin.is_static() && as<ir::Slice>(*node.op).end.is_static();
     default:
-      return true;
+      return ir::symbols(*node.op).empty();
   }
 }
 
@@ -193,7 +192,10 @@ bool fold_constants(GraphPtr& graph) {
       if (v && operands.back() == nullptr) return std::nullopt;
     }
     if (!has_small_result(node, in)) return std::nullopt;
-    return std::vector<Value>{ir::constant(to, evaluate(*node.op, operands)[0])};
+    std::vector<Value> results;
+    for (Tensor& result : evaluate(*node.op, operands))
+      results.push_back(ir::constant(to, std::move(result)));
+    return results;
   });
 }
 
@@ -233,16 +235,31 @@ bool merge_common_subexpressions(GraphPtr& graph) {
   return changed;
 }
 
+namespace {
+
+/// The sizes that a node names, in sub-graphs too.
+void add_symbols(const Node& node, std::set<std::string>& all) {
+  all.merge(ir::symbols(*node.op));
+  for (const auto& sub : node.graphs) {
+    for (const Node& inner : sub->nodes()) add_symbols(inner, all);
+  }
+}
+
+}  // namespace
+
 bool eliminate_dead_code(GraphPtr& graph) {
   std::vector<bool> live(graph->num_values(), false);
   for (const ir::Output& o : graph->outputs()) live[static_cast<size_t>(o.value)] = true;
   const auto& nodes = graph->nodes();
   std::vector<bool> kept(nodes.size(), false);
+  std::set<std::string> named;  // sizes that are needed: their origin is, too
   for (size_t i = nodes.size(); i-- > 0;) {
-    kept[i] = nodes[i].kind() == OpKind::kInput ||
+    const std::optional<std::string> born = ir::born_symbol(*nodes[i].op);
+    kept[i] = nodes[i].kind() == OpKind::kInput || (born && named.contains(*born)) ||
               std::any_of(nodes[i].outputs.begin(), nodes[i].outputs.end(),
                           [&](ir::ValueId id) { return live[static_cast<size_t>(id)]; });
     if (!kept[i]) continue;
+    add_symbols(nodes[i], named);
     for (const ir::ValueId id : nodes[i].inputs) {
       if (id != ir::kAbsent) live[static_cast<size_t>(id)] = true;
     }

@@ -147,12 +147,15 @@ std::string Emitter::factor(const ir::Dim::Factor& f) {
   using Kind = ir::Dim::Factor::Kind;
   if (f.kind == Kind::kSymbol) {
     const auto it = origins_.find(f.symbol);
+    if (it == origins_.end() && outer_ != nullptr) return outer_->size(ir::Dim::symbol(f.symbol));
     if (it == origins_.end()) {
       fail(ErrorKind::kUnsupported,
            "[onnx] the size '{}' is not an axis of any input: a graph cannot know it", f.symbol);
     }
+    if (it->second.axis == SymbolOrigin::kValue)
+      return node("Unsqueeze", {it->second.value, ints({0})}, {}, f.symbol);
     return node(
-        "Shape", {it->second.input},
+        "Shape", {it->second.value},
         {Attribute::of("start", it->second.axis), Attribute::of("end", it->second.axis + 1)},
         f.symbol);
   }
@@ -183,9 +186,17 @@ std::string Emitter::product(const ir::Dim::Term& term) {
   return term.coefficient == 1 ? result : node("Mul", {result, ints({term.coefficient})});
 }
 
+Emitter& Emitter::home(const ir::Dim& dim) {
+  if (outer_ == nullptr) return *this;
+  for (const std::string& symbol : dim.symbols()) {
+    if (origins_.contains(symbol)) return *this;
+  }
+  return outer_->home(dim);
+}
+
 std::string Emitter::size(const ir::Dim& dim) {
   if (dim.is_static()) return ints({dim.value()});
-  if (outer_ != nullptr) return root().size(dim);
+  if (Emitter& maker = home(dim); &maker != this) return maker.size(dim);
   std::string sum;
   for (const ir::Dim::Term& t : dim.terms())
     sum = sum.empty() ? product(t) : node("Add", {sum, product(t)});
@@ -194,7 +205,7 @@ std::string Emitter::size(const ir::Dim& dim) {
 
 std::string Emitter::scalar_size(const ir::Dim& dim) {
   if (dim.is_static()) return constant(Tensor::of(std::vector<int64_t>{dim.value()}, {}));
-  if (outer_ != nullptr) return root().scalar_size(dim);
+  if (Emitter& maker = home(dim); &maker != this) return maker.scalar_size(dim);
   return node("Squeeze", {size(dim), ints({0})});
 }
 
@@ -216,8 +227,13 @@ std::string Emitter::shape(const std::vector<ir::Dim>& dims) {
   close_run();
   if (parts.empty()) return ints({});
   if (parts.size() == 1) return parts[0];
-  return outer_ != nullptr ? root().node("Concat", parts, {Attribute::of("axis", 0)})
-                           : node("Concat", parts, {Attribute::of("axis", 0)});
+  // The innermost graph that a part is made in.
+  Emitter* maker = &root();
+  for (const ir::Dim& d : dims) {
+    Emitter& other = home(d);
+    if (other.depth() > maker->depth()) maker = &other;
+  }
+  return maker->node("Concat", parts, {Attribute::of("axis", 0)});
 }
 
 }  // namespace tranship::onnx

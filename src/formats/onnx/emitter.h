@@ -41,9 +41,10 @@ struct Attribute {
   }
 };
 
-/// Where a symbol can be read from: an axis of a graph's input.
+/// Where a symbol can be read from: an axis of a value, or an i64 scalar itself.
 struct SymbolOrigin {
-  std::string input;
+  static constexpr int64_t kValue = -1;  // for `axis`: the value is the size
+  std::string value;
   int64_t axis = 0;
 };
 
@@ -51,7 +52,8 @@ struct SymbolOrigin {
 /// model.
 class Emitter {
  public:
-  /// outer: the emitter of the graph around a sub-graph, or null. A sub-graph makes sizes there.
+  /// outer: the emitter of the graph around a sub-graph, or null. A sub-graph makes sizes there,
+  /// but those that are born in it.
   Emitter(::onnx::GraphProto& graph, Emitter* outer) : graph_(graph), outer_(outer) {}
 
   ::onnx::GraphProto& graph() { return graph_; }
@@ -85,6 +87,9 @@ class Emitter {
   void reserve(const std::string& name) { root().names_.insert(name); }
 
  private:
+  /// The emitter that makes a size: that of the innermost graph that one of its symbols is born in.
+  Emitter& home(const ir::Dim& dim);
+  int depth() const { return outer_ == nullptr ? 0 : outer_->depth() + 1; }
   Emitter& root() { return outer_ == nullptr ? *this : outer_->root(); }
   std::string product(const ir::Dim::Term& term);
   std::string factor(const ir::Dim::Factor& factor);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "formats/onnx/emitter.h"
+#include "formats/onnx/op_lowering.h"
 #include "ir/infer.h"
 #include "onnx-ml.pb.h"
 
@@ -20,7 +21,7 @@ using ir::OpKind;
 using ir::Shape;
 using ir::ValueId;
 
-constexpr std::string_view unary_op(ir::UnaryKind fn) {
+constexpr std::string_view unary_op(ir::UnaryKind fn) {  // #lizard forgives: a table
   switch (fn) {
     case ir::UnaryKind::kNeg:
       return "Neg";
@@ -50,6 +51,36 @@ constexpr std::string_view unary_op(ir::UnaryKind fn) {
       return "Ceil";
     case ir::UnaryKind::kNot:
       return "Not";
+    case ir::UnaryKind::kTan:
+      return "Tan";
+    case ir::UnaryKind::kAsin:
+      return "Asin";
+    case ir::UnaryKind::kAcos:
+      return "Acos";
+    case ir::UnaryKind::kAtan:
+      return "Atan";
+    case ir::UnaryKind::kSinh:
+      return "Sinh";
+    case ir::UnaryKind::kCosh:
+      return "Cosh";
+    case ir::UnaryKind::kAsinh:
+      return "Asinh";
+    case ir::UnaryKind::kAcosh:
+      return "Acosh";
+    case ir::UnaryKind::kAtanh:
+      return "Atanh";
+    case ir::UnaryKind::kSign:
+      return "Sign";
+    case ir::UnaryKind::kRound:
+      return "Round";
+    case ir::UnaryKind::kIsNan:
+      return "IsNaN";
+    case ir::UnaryKind::kIsInf:
+      return "IsInf";
+    case ir::UnaryKind::kBitNot:
+      return "BitwiseNot";
+    case ir::UnaryKind::kTrunc:
+      return "";  // by parts
   }
   return "";
 }
@@ -70,13 +101,23 @@ constexpr std::string_view binary_op(ir::BinaryKind fn) {
       return "Min";
     case ir::BinaryKind::kMax:
       return "Max";
-    case ir::BinaryKind::kMod:
-      return "Mod";
     case ir::BinaryKind::kAnd:
       return "And";
     case ir::BinaryKind::kOr:
       return "Or";
+    case ir::BinaryKind::kXor:
+      return "Xor";
+    case ir::BinaryKind::kBitAnd:
+      return "BitwiseAnd";
+    case ir::BinaryKind::kBitOr:
+      return "BitwiseOr";
+    case ir::BinaryKind::kBitXor:
+      return "BitwiseXor";
     case ir::BinaryKind::kFloorDiv:
+    case ir::BinaryKind::kMod:
+    case ir::BinaryKind::kFmod:
+    case ir::BinaryKind::kShiftLeft:
+    case ir::BinaryKind::kShiftRight:
       return "";  // by parts
   }
   return "";
@@ -111,6 +152,8 @@ constexpr std::string_view reduce_op(ir::ReduceKind fn) {
     case ir::ReduceKind::kMin:
     case ir::ReduceKind::kAll:
       return "ReduceMin";
+    case ir::ReduceKind::kProd:
+      return "ReduceProd";
   }
   return "";
 }
@@ -230,6 +273,12 @@ class Lowering {
 
   void set(const Node& n, std::string name) { form(n.outputs[0]).full = std::move(name); }
 
+  OpLowering by_name(const Node& n) {
+    std::vector<std::string> inputs;
+    for (const ValueId id : n.inputs) inputs.push_back(full(id));
+    return {emit_, graph_, n, std::move(inputs), wanted(n.outputs[0])};
+  }
+
   void say(const Node& n, std::string_view op_type, std::vector<std::string> inputs,
            const std::vector<Attribute>& attributes = {}) {
     set(n, emit_.node(op_type, inputs, attributes, n.name, wanted(n.outputs[0])));
@@ -271,6 +320,7 @@ class Lowering {
   }
 
   void lower(const Node& n);
+  void lower_unary(const Node& n);
   void lower_binary(const Node& n);
   void lower_reduce(const Node& n);
   void lower_slice(const Node& n);
@@ -315,7 +365,7 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
     case OpKind::kCast:
       return say_rows(n, "Cast", {Attribute::of("to", onnx_dtype(as<ir::Cast>(*n.op).to))});
     case OpKind::kUnary:
-      return say_rows(n, unary_op(as<ir::Unary>(*n.op).fn));
+      return lower_unary(n);
     case OpKind::kBinary:
       return lower_binary(n);
     case OpKind::kCompare: {
@@ -327,14 +377,14 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
       return say(n, "Where", {in(0), in(1), in(2)});
     case OpKind::kReduce:
       return lower_reduce(n);
-    case OpKind::kArgMax: {
-      // ONNX Runtime's CPU has no ArgMax over i64.
-      const std::string x =
-          dtype(n.inputs[0]) == DType::kI64
-              ? emit_.node("Cast", {in(0)}, {Attribute::of("to", onnx_dtype(DType::kI32))})
-              : in(0);
-      return say(n, "ArgMax", {x},
-                 {Attribute::of("axis", as<ir::ArgMax>(*n.op).axis), Attribute::of("keepdims", 0)});
+    case OpKind::kArgMax:
+    case OpKind::kArgMin:
+      return set(n, lower_arg(by_name(n)));
+    case OpKind::kTopK: {
+      const auto [values, indices] = lower_top_k(by_name(n));
+      form(n.outputs[0]).full = values;
+      form(n.outputs[1]).full = indices;
+      return;
     }
     case OpKind::kCumSum:
       return say(
@@ -344,6 +394,14 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
       return say(n, "Softmax", {in(0)}, axis_attribute(as<ir::Softmax>(*n.op).axis));
     case OpKind::kMatMul:
       return say(n, "MatMul", {in(0), in(1)});
+    case OpKind::kConv:
+      return set(n, lower_conv(by_name(n)));
+    case OpKind::kConvTranspose:
+      return set(n, lower_conv_transpose(by_name(n)));
+    case OpKind::kPool:
+      return set(n, lower_pool(by_name(n)));
+    case OpKind::kResize:
+      return set(n, lower_resize(by_name(n)));
     case OpKind::kReshape:
       form(n.outputs[0]).reshaped = n.inputs[0];
       return;  // made in the form that is asked for
@@ -364,11 +422,29 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
     }
     case OpKind::kSlice:
       return lower_slice(n);
+    case OpKind::kPad:
+      return set(n, lower_pad(by_name(n)));
     case OpKind::kGather:
       return say(n, "Gather", {in(0), in(1)}, axis_attribute(as<ir::Gather>(*n.op).axis));
     case OpKind::kGatherElements:
       return say(n, "GatherElements", {in(0), in(1)},
                  axis_attribute(as<ir::GatherElements>(*n.op).axis));
+    case OpKind::kGatherNd: {
+      const OpLowering by = by_name(n);
+      const std::string indices = by.cast(by.in[1], by.dtype(1), DType::kI64);
+      return set(n, by.last("GatherND", {by.in[0], indices},
+                            {Attribute::of("batch_dims", as<ir::GatherNd>(*n.op).batch_dims)}));
+    }
+    case OpKind::kScatterElements:
+      return set(n, lower_scatter_elements(by_name(n)));
+    case OpKind::kScatterNd:
+      return set(n, lower_scatter_nd(by_name(n)));
+    case OpKind::kNonZero:
+      set(n, lower_non_zero(by_name(n)));
+      return emit_.set_origin(*ir::born_symbol(*n.op), {form(n.outputs[0]).full, 0});
+    case OpKind::kItem:
+      set(n, in(0));
+      return emit_.set_origin(*ir::born_symbol(*n.op), {in(0), SymbolOrigin::kValue});
     case OpKind::kIf:
     case OpKind::kLoop:
     case OpKind::kScan:
@@ -390,6 +466,8 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
     case OpKind::kRmsNorm:
     case OpKind::kRope:
     case OpKind::kAttention:
+    case OpKind::kMoe:
+    case OpKind::kSelectiveScan:
       break;  // never claimed: decomposed before
   }
   fail(ErrorKind::kInternal, "[onnx] {} was not decomposed: this is a bug in tranship",
@@ -406,9 +484,19 @@ void Lowering::lower_param(const Node& n) {
       emit_.node("Cast", {param.name}, {Attribute::of("to", onnx_dtype(param.dtype))}, param.name));
 }
 
+void Lowering::lower_unary(const Node& n) {
+  const ir::UnaryKind fn = as<ir::Unary>(*n.op).fn;
+  if (fn == ir::UnaryKind::kTrunc) return set(n, lower_trunc(by_name(n)));
+  say_rows(n, unary_op(fn));
+}
+
 void Lowering::lower_binary(const Node& n) {
   const ir::BinaryKind fn = as<ir::Binary>(*n.op).fn;
-  if (fn != ir::BinaryKind::kFloorDiv) return say_rows(n, binary_op(fn));
+  const std::string_view op_type = binary_op(fn);
+  if (!op_type.empty()) return say_rows(n, op_type);
+  if (fn == ir::BinaryKind::kMod || fn == ir::BinaryKind::kFmod)
+    return set(n, lower_mod(by_name(n)));
+  if (fn != ir::BinaryKind::kFloorDiv) return set(n, lower_shift(by_name(n)));
   const std::string quotient =
       emit_.node("Div", {full(n.inputs[0]), full(n.inputs[1])}, {}, n.name);
   if (is_floating(dtype(n.outputs[0]))) return say(n, "Floor", {quotient});
@@ -488,8 +576,21 @@ void Lowering::lower_activation(const Node& n) {
       return say_rows(n, "Gelu", {Attribute::of_text("approximate", "tanh")});
     case ir::ActivationKind::kRelu:
       return say_rows(n, "Relu");
+    case ir::ActivationKind::kSoftplus:
+      return say_rows(n, "Softplus");
+    case ir::ActivationKind::kElu:
+      return say_rows(n, "Elu");
+    case ir::ActivationKind::kLeakyRelu:
+      return say_rows(n, "PRelu");
+    case ir::ActivationKind::kHardSigmoid:
+      return say_rows(n, "HardSigmoid",
+                      {Attribute::of_float("alpha", 1.0f / 6), Attribute::of_float("beta", 0.5f)});
     case ir::ActivationKind::kSilu:
     case ir::ActivationKind::kQuickGelu:
+    case ir::ActivationKind::kMish:
+    case ir::ActivationKind::kHardSwish:
+    case ir::ActivationKind::kRelu6:
+    case ir::ActivationKind::kRelu2:
       break;  // never claimed
   }
   fail(ErrorKind::kInternal, "[onnx] an activation was not decomposed: this is a bug in tranship");
@@ -597,9 +698,19 @@ bool claims(const ir::Node& node, int opset_version) {
     case OpKind::kCacheAppend:
       return true;
     case OpKind::kActivation: {
-      const ir::ActivationKind fn = as<ir::Activation>(*node.op).fn;
-      const bool is_gelu = fn == ir::ActivationKind::kGelu || fn == ir::ActivationKind::kGeluTanh;
-      return fn == ir::ActivationKind::kRelu || (is_gelu && opset_version >= 20);
+      switch (as<ir::Activation>(*node.op).fn) {
+        case ir::ActivationKind::kRelu:
+        case ir::ActivationKind::kSoftplus:
+        case ir::ActivationKind::kElu:
+        case ir::ActivationKind::kLeakyRelu:
+        case ir::ActivationKind::kHardSigmoid:
+          return true;
+        case ir::ActivationKind::kGelu:
+        case ir::ActivationKind::kGeluTanh:
+          return opset_version >= 20;
+        default:
+          return false;
+      }
     }
     default:
       return false;

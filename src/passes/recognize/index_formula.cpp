@@ -92,6 +92,43 @@ std::optional<Elsewhere> through_gather(const Value& v, const Place& place) {
   return Elsewhere{data, out};
 }
 
+/// data at the place that the last axis of the indices names.
+std::optional<Elsewhere> through_gather_nd(const Value& v, const Place& place, size_t coordinates) {
+  const Value data = operand(v, 0), indices = operand(v, 1);
+  const Dim& named = indices.shape().back();
+  if (op_of<ir::GatherNd>(v)->batch_dims != 0 || !named.is_static()) return std::nullopt;
+  const auto end_of_index = place.begin() + static_cast<std::ptrdiff_t>(indices.rank() - 1);
+  Place out;
+  for (int64_t i = 0; i < named.value(); ++i) {
+    Place at(place.begin(), end_of_index);
+    at.push_back(Linear::number(i, coordinates));
+    const auto index = number_at(indices, at);
+    if (!index) return std::nullopt;
+    out.push_back(*index);
+  }
+  out.insert(out.end(), end_of_index, place.end());
+  return Elsewhere{data, out};
+}
+
+/// The part of a Concat in which a known place of its axis lies.
+std::optional<Elsewhere> in_part(const Value& v, const Place& place) {
+  const auto axis = match::axis_of(op_of<ir::Concat>(v)->axis, v);
+  const Linear& index = place[static_cast<size_t>(axis)];
+  if (!index.is_number() || !index.constant.is_static()) return std::nullopt;
+  int64_t rest = index.constant.value();
+  for (size_t i = 0; i < match::producer(v).inputs.size(); ++i) {
+    const Value part = operand(v, i);
+    if (!part.shape()[axis].is_static()) return std::nullopt;
+    if (rest < part.shape()[axis].value()) {
+      Place out = place;
+      out[static_cast<size_t>(axis)].constant = rest;
+      return Elsewhere{part, out};
+    }
+    rest -= part.shape()[axis].value();
+  }
+  return std::nullopt;
+}
+
 /// Through an op that moves elements, and no more.
 std::optional<Elsewhere> moved(const Value& v, const Place& place, size_t coordinates) {
   const Value x = match::producer(v).inputs.empty() ? Value() : operand(v, 0);
@@ -123,6 +160,10 @@ std::optional<Elsewhere> moved(const Value& v, const Place& place, size_t coordi
     }
     case OpKind::kGather:
       return through_gather(v, place);
+    case OpKind::kGatherNd:
+      return through_gather_nd(v, place, coordinates);
+    case OpKind::kConcat:
+      return in_part(v, place);
     default:
       return std::nullopt;
   }

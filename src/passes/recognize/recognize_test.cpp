@@ -207,6 +207,19 @@ INSTANTIATE_TEST_SUITE_P(
              ", _) {scale=0.35, causal=false, window=none}", "Expand"},
         Case{"causal_and_padding", attention(kBoth, kMasked),
              ", _) {scale=0.35, causal=true, window=none}", "Iota"},
+        Case{"padding_read_by_indices",
+             attention(
+                 "  %zero = Constant {value=i64[](0)}\n  %flags = Compare(%pad, %zero) {fn=ne}\n"
+                 "  %bi = Iota {count=b}\n  %bu = Unsqueeze(%bi) {axes=[1, 2, 3]}\n"
+                 "  %be = Expand(%bu) {shape=[b, 1, 1, past + s]}\n"
+                 "  %ti = Iota {count=past + s}\n  %tu = Unsqueeze(%ti) {axes=[0, 1, 2]}\n"
+                 "  %te = Expand(%tu) {shape=[b, 1, 1, past + s]}\n"
+                 "  %b1 = Unsqueeze(%be) {axes=[-1]}\n  %t1 = Unsqueeze(%te) {axes=[-1]}\n"
+                 "  %at = Concat(%b1, %t1) {axis=-1}\n"
+                 "  %keys = GatherNd(%flags, %at) {batch_dims=0}\n"
+                 "  %mask = Expand(%keys) {shape=[b, 1, s, past + s]}\n",
+                 kMasked),
+             ", _) {scale=0.35, causal=false, window=none}", "Iota"},
         Case{"window",
              attention(kCausalMask +
                            "  %w = Constant {value=i64[](3)}\n  %oldest = Binary(%p, %w) {fn=sub}\n"
