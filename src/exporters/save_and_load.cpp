@@ -9,6 +9,7 @@
 #include "base/file_hash.h"
 #include "base/mapped_file.h"
 #include "exporters/exported_model.h"
+#include "exporters/referred_files.h"
 #include "formats/onnx/model_summary.h"
 
 namespace tranship {
@@ -95,6 +96,7 @@ void record(const std::vector<onnx::PlannedFile>& programs, const fs::path& dire
     file.size_bytes = written->bytes().size();
     file.hash = hash_of(written->bytes());
   }
+  exporters::record_referred(directory, manifest.referred_files);
 }
 
 /// Copies the programs of a loaded artifact.
@@ -224,6 +226,7 @@ Artifact load(const fs::path& directory, const Sink& sink) {
          directory.string(), artifact.manifest.export_format);
   }
   check_sizes(artifact);
+  exporters::check_referred(directory, artifact.manifest.referred_files);
   for (const Manifest::Component& component : artifact.manifest.components) {
     size_of(directory / component.file);
     onnx::ModelSummary summary = onnx::read_summary(directory / component.file);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "formats/onnx/read_model.h"
 #include "onnx-ml.pb.h"
 
 namespace tranship::onnx {
@@ -90,7 +91,9 @@ void count_nodes(const GraphProto& graph, ModelSummary& summary) {
   }
 }
 
-ModelProto parse(const std::filesystem::path& path) {
+}  // namespace
+
+::onnx::ModelProto read_model(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path);
   const size_t size = file->bytes().size();
   ModelProto model;
@@ -103,10 +106,8 @@ ModelProto parse(const std::filesystem::path& path) {
   return model;
 }
 
-}  // namespace
-
 ModelSummary read_summary(const std::filesystem::path& path) {
-  const ModelProto model = parse(path);
+  const ModelProto model = read_model(path);
   const GraphProto& graph = model.graph();
   ModelSummary summary;
   summary.ir_version = model.ir_version();
