@@ -183,7 +183,7 @@ tasks::TaskOptions options_of(const ExportedModel& artifact) {
   }
   return {.dtype = dtype_of(artifact),
           .architecture = component.metadata.architecture,
-          .graph_inputs = {taken.begin(), taken.end()},
+          .graph_inputs = std::vector<std::string>(taken.begin(), taken.end()),
           .cache_name = config.cache_name,
           .ignored_config_keys = config.ignored_config_keys};
 }
