@@ -43,7 +43,7 @@ interop: build  ## the tests against Python's loaders, in a virtual environment 
 full: build  ## everything, and what is too long for CI
 	@$(USE_SDK); $(USE_CHECKPOINTS); $(call BUILD,dev); \
 	$(USE_PYTHON); ctest --test-dir build/dev -j $(JOBS) --output-on-failure; \
-	export TRANSHIP_SDK=$$sdk; tools/fuzz.sh 360
+	export TRANSHIP_SDK=$$sdk; tools/fuzz.sh --runs 10000000
 
 fuzz:  ## libFuzzer on each reader of files, SECONDS=30 each
 	@$(USE_SDK); export TRANSHIP_SDK=$$sdk; tools/fuzz.sh $(SECONDS)
