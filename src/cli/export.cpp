@@ -66,6 +66,7 @@ OnnxConfig config_of(const Options& options) {
 struct Export {
   ExportedModel model;
   std::string task;
+  std::vector<ArtifactFile> files = {};  // as they are, or would be, written
   double seconds = 0;
   ModelFacts facts;  // of a dry run
 };
@@ -101,6 +102,7 @@ Export do_export(const Options& options, Console& console) {
               .task = task,
               .seconds = 0,
               .facts = {}};
+  made.files = made.model.files(options.output);
   if (options.dry_run) {
     made.facts = weigh(checkpoint, config, made);
   } else {
@@ -113,9 +115,9 @@ Export do_export(const Options& options, Console& console) {
   return made;
 }
 
-uint64_t total_bytes(const ExportedModel& model) {
+uint64_t total_bytes(const std::vector<ArtifactFile>& files) {
   uint64_t total = 0;
-  for (const ArtifactFile& file : model.files()) total += file.size_bytes;
+  for (const ArtifactFile& file : files) total += file.size_bytes;
   return total;
 }
 
@@ -135,15 +137,16 @@ Json report(const Options& options, const Export& made) {
     out["components"].push_back(std::move(entry));
   }
   out["files"] = Json::array();
-  for (const ArtifactFile& file : made.model.files()) {
+  for (const ArtifactFile& file : made.files) {
     Json entry;
     entry["name"] = file.name;
     entry["bytes"] = file.size_bytes;
     out["files"].push_back(std::move(entry));
   }
-  out["bytes"] = total_bytes(made.model);
+  out["bytes"] = total_bytes(made.files);
   if (options.dry_run) {
     out["parameters"] = made.facts.num_parameters;
+    out["weight_bytes"] = made.facts.weight_bytes;
     out["state_bytes_per_token"] = made.facts.state_bytes_per_token;
   }
   out["dry_run"] = options.dry_run;
@@ -161,17 +164,19 @@ std::string describe(const Options& options, const Export& made, const Console& 
   std::string out = fmt::format("{} to {} in {}: {}\n\n", printable(metadata.architecture),
                                 made.model.export_format(), name(dtype_of(made.model)), components);
   Table files({"file", ">size"});
-  for (const ArtifactFile& file : made.model.files()) {
+  for (const ArtifactFile& file : made.files) {
     files.add({file.name, options.dry_run ? format_exact(file.size_bytes) + " B"
                                           : format_bytes(file.size_bytes)});
   }
   out += files.text() + "\n";
-  const uint64_t bytes = total_bytes(made.model);
+  const uint64_t bytes = total_bytes(made.files);
   if (options.dry_run) {
-    out += fmt::format("{} parameters", format_exact(made.facts.num_parameters));
+    out +=
+        fmt::format("{} parameters, in memory {} B when it runs",
+                    format_exact(made.facts.num_parameters), format_exact(made.facts.weight_bytes));
     if (made.facts.state_bytes_per_token > 0) {
-      out +=
-          fmt::format(", {} B of cache per token", format_exact(made.facts.state_bytes_per_token));
+      out += fmt::format(", and {} B of cache per token of a sequence",
+                         format_exact(made.facts.state_bytes_per_token));
     }
     return out + fmt::format("\n{} would write {} to {}\n",
                              console.tinted(Tint::kGreen, "Dry run:"), format_bytes(bytes),

@@ -42,6 +42,7 @@ ModelFacts facts_of(const tasks::TaskProgram& made) {
   ModelFacts facts;
   for (const auto& [name, source] : made.program.parameters) {
     facts.num_parameters += static_cast<uint64_t>(source->num_elements());
+    facts.weight_bytes += source->size_bytes();
   }
   const ir::Component& last = made.program.components.back();
   for (const ir::State& state : last.states)

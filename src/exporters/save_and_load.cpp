@@ -173,12 +173,18 @@ Artifact load(const fs::path& directory, const Sink& sink) {
 
 }  // namespace
 
-std::vector<ArtifactFile> ExportedModel::files() const {
-  std::vector<ArtifactFile> files = impl_->artifact->manifest.files;
-  for (ArtifactFile& file : exporters::list(impl_->artifact->small_files))
-    files.push_back(std::move(file));
-  files.push_back(
-      {std::string(kManifestFile), exporters::write_manifest(impl_->artifact->manifest).size()});
+std::vector<ArtifactFile> ExportedModel::files(const fs::path& directory) const {
+  const exporters::SmallFiles& small_files = impl_->artifact->small_files;
+  Manifest manifest = impl_->artifact->manifest;
+  std::vector<ArtifactFile> files = manifest.files;
+  for (ArtifactFile& file : exporters::list(small_files)) {
+    if (!exporters::stays(small_files, directory, file.name)) files.push_back(std::move(file));
+  }
+  for (ArtifactFile& file : manifest.small_files) {  // export.json records what will be there
+    if (exporters::stays(small_files, directory, file.name))
+      file.size_bytes = size_of(directory / file.name);
+  }
+  files.push_back({std::string(kManifestFile), exporters::write_manifest(manifest).size()});
   return files;
 }
 
@@ -189,7 +195,7 @@ void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink)
   if (!artifact.directory.empty() && fs::equivalent(artifact.directory, directory, ignored))
     return;  // it is there
   const DirectoryLock lock(directory);
-  const std::vector<ArtifactFile> planned = files();
+  const std::vector<ArtifactFile> planned = files(directory);
   for (const ArtifactFile& file : planned) remove_leftovers(directory / file.name);
   check_space(directory, planned);
   remove_manifest(directory);

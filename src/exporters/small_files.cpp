@@ -100,17 +100,18 @@ std::vector<ArtifactFile> list(const SmallFiles& files) {
   return out;
 }
 
+bool stays(const SmallFiles& files, const fs::path& directory, const std::string& name) {
+  std::error_code ignored;
+  return same_place(files.home, directory) &&
+         fs::exists(fs::symlink_status(directory / name, ignored));
+}
+
 void write(const SmallFiles& files, const fs::path& directory) {
-  const bool at_home = same_place(files.home, directory);
-  const auto stays = [&](const std::string& name) {
-    std::error_code ignored;
-    return at_home && fs::exists(fs::symlink_status(directory / name, ignored));
-  };
   for (const auto& [name, text] : all_texts(files)) {
-    if (!stays(name)) write_text(directory / name, text);
+    if (!stays(files, directory, name)) write_text(directory / name, text);
   }
   for (const auto& [name, path] : files.copies) {
-    if (!stays(name)) copy_file_bytes(path, directory / name);
+    if (!stays(files, directory, name)) copy_file_bytes(path, directory / name);
   }
 }
 

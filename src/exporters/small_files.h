@@ -32,6 +32,9 @@ SmallFiles small_files_in(const std::filesystem::path& directory);
 
 /// Names and sizes as they will be written.
 std::vector<ArtifactFile> list(const SmallFiles& files);
+/// Whether `directory` has that file already and keeps it: in the checkpoint's own directory.
+bool stays(const SmallFiles& files, const std::filesystem::path& directory,
+           const std::string& name);
 /// Errors: io.
 void write(const SmallFiles& files, const std::filesystem::path& directory);
 
