@@ -245,25 +245,19 @@ Artifact load(const fs::path& directory, const Sink& sink) {
 
 }  // namespace
 
-std::vector<ArtifactFile> ExportedModel::files() const {
-  std::vector<ArtifactFile> files = impl_->artifact->manifest.files;
-  for (ArtifactFile& file : exporters::list(impl_->artifact->small_files))
-    files.push_back(std::move(file));
-  files.push_back(
-      {std::string(kManifestFile), exporters::write_manifest(impl_->artifact->manifest).size()});
-  return files;
-}
-
 std::vector<ArtifactFile> ExportedModel::files(const fs::path& directory) const {
-  std::vector<ArtifactFile> written = files();
-  std::set<std::string> small;
-  for (const ArtifactFile& file : exporters::list(impl_->artifact->small_files))
-    small.insert(file.name);
-  std::erase_if(written, [&](const ArtifactFile& file) {
-    return small.contains(file.name) &&
-           exporters::stays(impl_->artifact->small_files, directory, file.name);
-  });
-  return written;
+  const exporters::SmallFiles& small_files = impl_->artifact->small_files;
+  Manifest manifest = impl_->artifact->manifest;
+  std::vector<ArtifactFile> files = manifest.files;
+  for (ArtifactFile& file : exporters::list(small_files)) {
+    if (!exporters::stays(small_files, directory, file.name)) files.push_back(std::move(file));
+  }
+  for (ArtifactFile& file : manifest.small_files) {  // export.json records what will be there
+    if (exporters::stays(small_files, directory, file.name))
+      file.size_bytes = size_of(directory / file.name);
+  }
+  files.push_back({std::string(kManifestFile), exporters::write_manifest(manifest).size()});
+  return files;
 }
 
 void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink) const {

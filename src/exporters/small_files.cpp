@@ -128,6 +128,12 @@ std::vector<ArtifactFile> list(const SmallFiles& files) {
   return out;
 }
 
+bool stays(const SmallFiles& files, const fs::path& directory, const std::string& name) {
+  std::error_code ignored;
+  return same_place(files.home, directory) &&
+         fs::exists(fs::symlink_status(directory / name, ignored));
+}
+
 void write(const SmallFiles& files, const fs::path& directory) {
   for (const auto& [name, text] : all_texts(files)) {
     if (!stays(files, directory, name)) write_text(directory / name, text);
