@@ -233,6 +233,15 @@ class OnnxExporter {
   /// generation configuration goes along.
   ExportedModel export_for_generation(const Checkpoint& checkpoint, const OnnxConfig& config,
                                       const Sink& sink = {}) const;
+
+  /// A program that PyTorch captured (a .pt2 of torch.export.save), one component "model". Its
+  /// shapes and dtypes are those of the capture: of the config, opset_version and external_data
+  /// count. The tree specs of its arguments and results go along; beside an export.json of
+  /// Transformers that names the file, so do its metadata and config.json. Errors: io and corrupt
+  /// for what is not a whole archive; unsupported for operators that nobody has mapped, all of them
+  /// with their places; invalid_argument for options that a capture has decided already.
+  ExportedModel export_program(const std::filesystem::path& pt2, const OnnxConfig& config,
+                               const Sink& sink = {}) const;
 };
 
 /// Reads a configuration of any format by its "export_format".

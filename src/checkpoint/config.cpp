@@ -144,6 +144,11 @@ std::optional<int64_t> Config::find_integer(std::string_view key) const {
   return value == nullptr ? std::nullopt : std::optional(impl_->to_integer(key, *value));
 }
 
+std::optional<int64_t> Config::find_integer(std::string_view key, std::string_view word) const {
+  const Json* value = impl_->find(key);
+  return value != nullptr && *value == word ? std::nullopt : find_integer(key);
+}
+
 std::optional<double> Config::find_number(std::string_view key) const {
   const Json* value = impl_->find(key);
   return value == nullptr ? std::nullopt : std::optional(impl_->to_finite(key, *value));

@@ -34,6 +34,8 @@ class Config {
   std::string text(std::string_view key) const;
   std::string text(std::string_view key, std::string_view absent) const;
   std::optional<int64_t> find_integer(std::string_view key) const;
+  /// Nothing also where the key has this word instead of a number ("auto").
+  std::optional<int64_t> find_integer(std::string_view key, std::string_view word) const;
   std::optional<double> find_number(std::string_view key) const;
   std::optional<std::string> find_text(std::string_view key) const;
   std::optional<Config> find_object(std::string_view key) const;

@@ -13,6 +13,7 @@
 #include "cli/format.h"
 #include "cli/interrupt.h"
 #include "cli/model_facts.h"
+#include "cli/usage.h"
 #include "exporters/graph_inputs.h"
 #include "tranship/exporters.h"
 
@@ -85,7 +86,38 @@ ModelFacts weigh(const Checkpoint& checkpoint, const OnnxConfig& config, const E
       .graph_inputs = exporters::choose_graph_inputs(checkpoint, {}, config),
       .cache_name = config.cache_name,
       .ignored_config_keys = config.ignored_config_keys};
-  return facts_of(build_task(made.task, checkpoint.data(), options, {}));
+  return facts_of(build_task(made.task, checkpoint.data(), options, {}).program);
+}
+
+/// A program that PyTorch captured has decided what a task would.
+bool is_program(const Options& options) {
+  if (std::filesystem::path(options.checkpoint).extension() != ".pt2") return false;
+  if (!options.task.empty() || options.synthetic)
+    throw UsageError("--task and --synthetic are for checkpoints, and a .pt2 is a program");
+  return true;
+}
+
+Export make_export(const Options& options, const Sink& sink) {
+  const OnnxConfig config = config_of(options);
+  const OnnxExporter exporter;
+  Export made{.model = ExportedModel(nullptr),
+              .task = "program",
+              .written_bytes = 0,
+              .seconds = 0,
+              .facts = {}};
+  if (is_program(options)) {
+    made.model = exporter.export_program(options.checkpoint, config, sink);
+    if (options.dry_run) made.facts = facts_of_program(options.checkpoint);
+    return made;
+  }
+  const Checkpoint checkpoint = open_checkpoint(options, sink);
+  made.task = options.task.empty()
+                  ? default_task(checkpoint.data().config, options.architecture)
+                  : options.task;
+  made.model = made.task == "generation" ? exporter.export_for_generation(checkpoint, config, sink)
+                                         : exporter.export_model(checkpoint, config, sink);
+  if (options.dry_run) made.facts = weigh(checkpoint, config, made);
+  return made;
 }
 
 uint64_t total_bytes(const std::vector<ArtifactFile>& files) {
@@ -96,26 +128,11 @@ uint64_t total_bytes(const std::vector<ArtifactFile>& files) {
 
 Export do_export(const Options& options, Console& console) {
   const auto begun = std::chrono::steady_clock::now();
-  const Sink sink = console.sink();
-  const OnnxConfig config = config_of(options);
-  const Checkpoint checkpoint = open_checkpoint(options, sink);
-  const std::string task = options.task.empty()
-                               ? default_task(checkpoint.data().config, options.architecture)
-                               : options.task;
-  const OnnxExporter exporter;
-  Export made{.model = task == "generation"
-                           ? exporter.export_for_generation(checkpoint, config, sink)
-                           : exporter.export_model(checkpoint, config, sink),
-              .task = task,
-              .written_bytes = 0,
-              .seconds = 0,
-              .facts = {}};
+  Export made = make_export(options, console.sink());
   made.written_bytes = total_bytes(made.model.files(options.output));
-  if (options.dry_run) {
-    made.facts = weigh(checkpoint, config, made);
-  } else {
+  if (!options.dry_run) {
     const InterruptGuard guard;
-    made.model.save_pretrained(options.output, sink);
+    made.model.save_pretrained(options.output, console.sink());
     check_interrupt();
   }
   console.progress().clear();
@@ -207,16 +224,20 @@ constexpr Description kDescription = {
     .text =
         "Writes a directory that holds the graphs, one copy of the weights, the configuration and "
         "the tokenizer. A class "
-        "that generates text becomes the components prefill and decode, which share their weights; "
+        "that generates text becomes the components prefill and decode, which share their weights (and an "
+        "encoder before them, where the model has one); "
         "any other becomes "
-        "one component, model. Weights stream from file to file: memory does not grow with the "
+        "one component, model. So does a program that PyTorch captured (torch.export.save), of any "
+        "model; operators that "
+        "cannot be exported are listed with their places. Weights stream from file to file: memory does not grow with the "
         "model. The directory's "
         "export.json is written last; without it there is no artifact.",
     .examples =
         "  tranship export SmolLM2-135M-Instruct --to onnx -o smollm2-onnx\n"
         "  tranship export model.gguf --to onnx -o out --dtype f32 --dry-run\n"
         "  tranship export all-MiniLM-L6-v2 --to onnx -o minilm --static batch=1,sequence=128\n"
-        "  tranship export checkpoint --to onnx -o checkpoint --weights reference"};
+        "  tranship export checkpoint --to onnx -o checkpoint --weights reference\n"
+        "  tranship export captured.pt2 --to onnx -o captured-onnx"};
 
 void add_shape_options(CLI::App& app, Options& options) {
   const std::string group = "Shapes";
@@ -281,8 +302,8 @@ Command add_export(CLI::App& root, Console& console) {
   const auto options = std::make_shared<Options>();
   CLI::App* app = add_subcommand(root, console, kDescription);
   app->add_option("CHECKPOINT", options->checkpoint,
-                  "A directory with config.json and safetensors, or a .gguf file; with --synthetic "
-                  "a config.json.")
+                  "A directory with config.json and safetensors, or a .gguf file; a .pt2 that "
+                  "PyTorch captured; with --synthetic a config.json.")
       ->required();
   add_choice(*app, "--to", options->format, {std::string(OnnxExporter::kExportFormat)},
              "The format.")

@@ -14,6 +14,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "checkpoint/safetensors.h"
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/interrupt.h"
@@ -29,6 +30,9 @@ struct Options {
   std::string directory;
   std::optional<std::string> prompt;
   std::string prompt_file;
+  std::string input_file;
+  std::string language;
+  std::string task;
   bool chat = false;
   std::string system;
   bool greedy = false;
@@ -82,6 +86,8 @@ GenerationConfig config_of(const Options& options, GenerationConfig config) {
   if (options.repetition_penalty) config.repetition_penalty = *options.repetition_penalty;
   if (options.seed) config.seed = options.seed;
   if (options.max_new_tokens) config.max_new_tokens = options.max_new_tokens;
+  if (!options.language.empty()) config.language = options.language;
+  if (!options.task.empty()) config.task = options.task;
   config.stop_strings.insert(config.stop_strings.end(), options.stop_strings.begin(),
                              options.stop_strings.end());
   return config;
@@ -129,6 +135,8 @@ Json report(const GeneratedText& made) {
 GeneratedText generate(Generator& generator, const Options& options, const std::string& prompt,
                        const OnText& on_text) {
   const GenerationConfig config = config_of(options, generator.generation_config());
+  if (!options.input_file.empty())
+    return generator.generate_text_from(read_safetensors(options.input_file), config, on_text);
   if (!options.chat) return generator.generate_text(prompt, config, on_text);
   std::vector<ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
@@ -144,7 +152,7 @@ void run(const Options& options, Console& console) {
         "--greedy takes the most likely token: --temperature, --top-k, --top-p and --seed have no "
         "say in it");
   }
-  const std::string prompt = read_prompt(options);
+  const std::string prompt = options.input_file.empty() ? read_prompt(options) : std::string();
   RunOptions run_options = options.run;
   run_options.library = options.library;
   Generator generator = Generator::open(options.directory, run_options, console.sink());
@@ -161,15 +169,17 @@ void run(const Options& options, Console& console) {
 
 constexpr Description kDescription = {
     .name = "generate",
-    .summary = "Generates text with an artifact of prefill and decode.",
+    .summary = "Generates text with an artifact made for generation.",
     .text =
         "The text streams to standard output. What no option says comes from the artifact's "
         "generation_config.json. The "
-        "prompt is --prompt, --prompt-file, or standard input.",
+        "prompt is --prompt, --prompt-file, or standard input; an encoder-decoder writes what it "
+        "makes of it. What is no text comes by --inputs.",
     .examples =
         "  tranship generate smollm2-onnx --chat --prompt \"What is the capital of France?\"\n"
         "  tranship generate smollm2-onnx --prompt \"Once upon a time\" --temperature 0.8 --seed "
         "1\n"
+        "  tranship generate whisper-onnx --inputs features.safetensors --language en\n"
         "  echo \"def fibonacci(n):\" | tranship generate coder-onnx --greedy --max-new-tokens 64 "
         "--stats"};
 
@@ -217,17 +227,31 @@ Command add_generate(CLI::App& root, Console& console) {
   auto* prompt =
       app->add_option("--prompt", options->prompt, "The text to continue, or the question.")
           ->type_name("TEXT");
-  app->add_option("--prompt-file", options->prompt_file, "A file with the prompt.")
+  auto* prompt_file =
+      app->add_option("--prompt-file", options->prompt_file, "A file with the prompt.")
+          ->type_name("FILE")
+          ->excludes(prompt);
+  auto* chat = app->add_flag("--chat", options->chat,
+                             "The prompt is a question: it is put into the model's chat template.");
+  app->add_option(
+         "--inputs", options->input_file,
+         "Instead of a prompt, for an encoder that reads no text: a .safetensors file with "
+         "its inputs by name (input_features).")
       ->type_name("FILE")
-      ->excludes(prompt);
-  app->add_flag("--chat", options->chat,
-                "The prompt is a question: it is put into the model's chat template.");
+      ->excludes(prompt)
+      ->excludes(prompt_file)
+      ->excludes(chat);
   app->add_option("--system", options->system,
                   "With --chat: what the model is told before the question.")
       ->type_name("TEXT");
   limit(app->add_option("--max-new-tokens", options->max_new_tokens, "At most so many new tokens.")
             ->type_name("N"),
         1, kMost);
+  app->add_option("--language", options->language,
+                  "Of speech: the code of its language (en); left out, the model finds out.")
+      ->type_name("CODE");
+  app->add_option("--task", options->task, "Of speech: transcribe or translate.")
+      ->type_name("NAME");
   add_repeated(*app, "--stop", options->stop_strings, "TEXT",
                "Ends where the new text has this. May be repeated.")
       ->check(

@@ -137,7 +137,7 @@ Json report_model(const OpenedModel& model, const ModelChoice& choice, const Sin
                                                : tensor_entries(data.tensors);
   try {
     const tasks::TaskProgram made = build_model(model, choice, sink);
-    add_facts(facts_of(made), report);
+    add_facts(facts_of(made.program), report);
     if (model.kind == PathKind::kConfig) tensors = tensor_entries(made.program.parameters);
   } catch (const Error& error) {
     report["problem"] = printable(error.what());

@@ -5,6 +5,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "formats/pt2/import.h"
 
 namespace tranship::cli {
 namespace {
@@ -38,16 +39,21 @@ bool has_tied_embeddings(const ir::Graph& graph) {
 
 }  // namespace
 
-ModelFacts facts_of(const tasks::TaskProgram& made) {
+ModelFacts facts_of(const ir::Program& made) {
   ModelFacts facts;
-  for (const auto& [name, source] : made.program.parameters) {
+  for (const auto& [name, source] : made.parameters) {
     facts.num_parameters += static_cast<uint64_t>(source->num_elements());
   }
-  const ir::Component& last = made.program.components.back();
+  const ir::Component& last = made.components.back();
   for (const ir::State& state : last.states)
-    facts.state_bytes_per_token += bytes_per_token(*last.graph, state);
+    if (state.kind == ir::State::Kind::kAppend)
+      facts.state_bytes_per_token += bytes_per_token(*last.graph, state);
   facts.tied_embeddings = has_tied_embeddings(*last.graph);
   return facts;
+}
+
+ModelFacts facts_of_program(const std::filesystem::path& pt2) {
+  return facts_of(pt2::import_program(pt2::open_archive(pt2), pt2.string()).program);
 }
 
 namespace {

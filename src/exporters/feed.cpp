@@ -36,29 +36,52 @@ struct CallSizes {
   int64_t past = 0;  // tokens that are cached
 };
 
-std::optional<CallSizes> sizes_of(const NamedTensors& feed) {
-  const auto ids = feed.find("input_ids");
-  if (ids == feed.end() || ids->second.shape().size() != 2) return std::nullopt;
-  CallSizes sizes{ids->second.shape()[0], ids->second.shape()[1], 0};
+constexpr std::string_view kDecoder = "decoder_";
+
+/// How many tokens are cached, of the text itself: not what a decoder keeps of an encoder.
+int64_t past_of(const NamedTensors& feed) {
+  int64_t past = 0;
   for (const auto& [name, tensor] : feed) {
-    if (name.ends_with(".keys") && tensor.shape().size() == 4) sizes.past = tensor.shape()[2];
+    const bool is_cross = name.find(".cross_attention_cache.") != std::string::npos;
+    if (name.ends_with(".keys") && tensor.shape().size() == 4 && !is_cross)
+      past = tensor.shape()[2];
   }
+  return past;
+}
+
+std::optional<CallSizes> sizes_of(const NamedTensors& feed, const std::string& name, size_t rank) {
+  const auto found = feed.find(name);
+  if (found == feed.end() || found->second.shape().size() != rank) return std::nullopt;
+  return CallSizes{found->second.shape()[0], found->second.shape()[1], 0};
+}
+
+/// The sizes of what an optional input belongs to: the tokens, the decoder's tokens, or what an
+/// encoder made.
+std::optional<CallSizes> sizes_for(const std::string& input, const NamedTensors& feed) {
+  const bool is_decoders = input.starts_with(kDecoder);
+  std::optional<CallSizes> sizes =
+      sizes_of(feed, is_decoders ? "decoder_input_ids" : "input_ids", 2);
+  if (!is_decoders && !sizes) sizes = sizes_of(feed, "encoder_outputs.last_hidden_state", 3);
+  const bool is_encoders = !is_decoders && !feed.contains("input_ids");
+  if (sizes && !is_encoders) sizes->past = past_of(feed);
   return sizes;
 }
 
 /// What the model itself would take for an input that is not given.
-std::optional<Tensor> default_of(const Port& input, const CallSizes& sizes) {
+std::optional<Tensor> default_of(const Port& input, const NamedTensors& feed) {
   if (input.dtype != DType::kI64 || input.shape.size() != 2) return std::nullopt;
-  if (input.name == "token_type_ids") return Tensor(DType::kI64, {sizes.batch, sizes.length});
-  if (input.name == "attention_mask") {
-    Tensor mask(DType::kI64, {sizes.batch, sizes.past + sizes.length});
+  const std::optional<CallSizes> sizes = sizes_for(input.name, feed);
+  if (!sizes) return std::nullopt;
+  if (input.name == "token_type_ids") return Tensor(DType::kI64, {sizes->batch, sizes->length});
+  if (input.name == "attention_mask" || input.name == "decoder_attention_mask") {
+    Tensor mask(DType::kI64, {sizes->batch, sizes->past + sizes->length});
     std::ranges::fill(mask.i64(), 1);
     return mask;
   }
   if (input.name == "position_ids") {
-    Tensor positions(DType::kI64, {sizes.batch, sizes.length});
+    Tensor positions(DType::kI64, {sizes->batch, sizes->length});
     for (int64_t i = 0; i < positions.num_elements(); ++i) {
-      positions.i64()[static_cast<size_t>(i)] = sizes.past + i % sizes.length;
+      positions.i64()[static_cast<size_t>(i)] = sizes->past + i % sizes->length;
     }
     return positions;
   }
@@ -163,10 +186,9 @@ Feed feed(std::string_view component, const std::vector<Port>& inputs, const Nam
       used.insert(found->first);
     }
   }
-  const std::optional<CallSizes> sizes = sizes_of(out.tensors);
   std::vector<std::string> missing;
   for (const Port* input : absent) {
-    std::optional<Tensor> made = sizes ? default_of(*input, *sizes) : std::nullopt;
+    std::optional<Tensor> made = default_of(*input, out.tensors);
     if (made) {
       out.tensors.emplace(input->name, std::move(*made));
     } else {

@@ -41,6 +41,30 @@ TEST(Feed, defaults_count_what_is_cached) {
   EXPECT_TRUE(fed.tensors.contains("input.past_key_values.layers.0.keys"));
 }
 
+const std::vector<Port> kDecoder = {
+    {"attention_mask", DType::kI64, {"batch", "sequence"}},
+    {"decoder_input_ids", DType::kI64, {"batch", "1"}},
+    {"decoder_attention_mask", DType::kI64, {"batch", "past + 1"}},
+    {"encoder_outputs.last_hidden_state", DType::kF32, {"batch", "sequence", "4"}},
+    {"input.past_key_values.self_attention_cache.layers.0.keys",
+     DType::kF32,
+     {"batch", "2", "past", "4"}},
+    {"input.past_key_values.cross_attention_cache.layers.0.keys",
+     DType::kF32,
+     {"batch", "2", "sequence", "4"}}};
+
+TEST(Feed, beside_an_encoder_masks_count_what_they_are_for) {
+  const Feed fed = feed(
+      "decode", kDecoder,
+      {{"decoder_input_ids", ids({2, 1})},
+       {"encoder_outputs.last_hidden_state", Tensor(DType::kF32, {2, 7, 4})},
+       {"past_key_values.self_attention_cache.layers.0.keys", Tensor(DType::kF32, {2, 2, 5, 4})},
+       {"past_key_values.cross_attention_cache.layers.0.keys", Tensor(DType::kF32, {2, 2, 7, 4})}});
+  EXPECT_THAT(fed.tensors.at("attention_mask").shape(), ElementsAre(2, 7));
+  EXPECT_THAT(fed.tensors.at("attention_mask").i64(), Each(1));
+  EXPECT_THAT(fed.tensors.at("decoder_attention_mask").shape(), ElementsAre(2, 6));
+}
+
 TEST(Feed, the_prefix_may_stand_or_not) {
   const Feed fed =
       feed("decode", kDecode,

@@ -47,8 +47,8 @@ std::vector<std::string> choose_graph_inputs(const Checkpoint& checkpoint,
   if (!names.empty()) return names;
   names = tokenizer_names(checkpoint);
   names.emplace_back("attention_mask");
-  const auto& known =
-      tasks::select(checkpoint.data().config, config.architecture).family->optional_inputs;
+  const std::vector<std::string_view> known =
+      tasks::select(checkpoint.data().config, config.architecture).optional_inputs();
   std::erase_if(names, [&](const std::string& name) {
     return std::ranges::find(known, name) == known.end();
   });

@@ -63,7 +63,8 @@ class Planner {
       inputs_[input.name].push_back(&input);
       for (const Dim& dim : input.shape.dims) symbols_.merge(dim.symbols());
       for (const ir::State& state : component.states) {
-        if (state.input == input.name) growing_.merge(input.shape[state.growth_axis].symbols());
+        if (state.input == input.name && state.kind == ir::State::Kind::kAppend)
+          growing_.merge(input.shape[state.growth_axis].symbols());
       }
     }
     for (const auto& [symbol, range] : component.graph->symbols()) ranges_[symbol] = range;
@@ -261,6 +262,8 @@ class Planner {
     plan_.examples.insert(sampled_.begin(), sampled_.end());
     for (const std::string& symbol : symbols_) {
       int64_t size = symbol == "batch" ? kBatch : kLength;
+      if (const auto it = ranges_.find(symbol); it != ranges_.end())
+        size = std::max(size, it->second.min);  // an image has at least a patch
       if (const auto it = plan_.ranges.find(symbol); it != plan_.ranges.end()) {
         size = std::clamp(size, it->second.min,
                           std::max(it->second.min, it->second.max.value_or(size)));

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "exporters/ranges.h"
-#include "generation/causal_model.h"
+#include "generation/encoder_decoder_model.h"
 #include "tranship/generation.h"
 
 namespace tranship {
@@ -19,6 +19,7 @@ struct GeneratorImpl {
   std::string generation_config_json;
   std::unique_ptr<generation::CausalModel> model;
   exporters::Ranges ranges = {};  // of batch, sequence and past, where the export has some
+  generation::EncoderDecoderModel* encoder_decoder = nullptr;  // the model, if it is one
   double load_seconds = 0;
   std::optional<Tokenizer> tokenizer = {};
 };

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/atomic_file.h"
 #include "base/testing.h"
 #include "formats/onnx/ort_library.h"
 #include "generation/testing.h"
@@ -209,6 +210,28 @@ TEST_F(TinyLlama, stop_strings_want_a_tokenizer) {
   EXPECT_EQ(error.kind(), ErrorKind::kIo);
   EXPECT_THAT(error.what(), HasSubstr("tokenizer.json"));
 }
+
+/// Other kinds of model: tests/golden/tokens, by tools/reference.py.
+class OtherModels : public TinyLlama, public testing::WithParamInterface<const char*> {};
+
+TEST_P(OtherModels, a_left_padded_batch_gives_the_tokens_of_transformers) {
+  const std::string path =
+      std::string(TRANSHIP_SOURCE_DIR) + "/tests/golden/tokens/" + GetParam() + ".json";
+  const Json golden = parse_json("golden", path, read_text(path));
+  OnnxExporter()
+      .export_for_generation(Checkpoint::synthetic(golden["config"].dump()), {.dynamic = true})
+      .save_pretrained(folder_.path());
+  Generator generator = Generator::open(folder_.path(), {}, no_warnings());
+  for (const Json& run : golden["runs"]) {
+    const auto prompts = run["prompts"].get<std::vector<Ids>>();
+    const GenerationResult result = generator.generate(prompts, {.max_new_tokens = 16});
+    for (size_t i = 0; i < prompts.size(); ++i)
+      EXPECT_EQ(result.sequences[i].new_ids, run["new_ids"][i].get<Ids>()) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, OtherModels, testing::Values("mamba", "qwen3_moe"),
+                         [](const auto& family) { return family.param; });
 
 }  // namespace
 }  // namespace tranship::generation
