@@ -367,6 +367,20 @@ TEST_F(CommandLine, a_json_file_that_is_no_config_is_told_what_it_is) {
   }
 }
 
+TEST_F(CommandLine, an_export_that_is_not_whole_is_told_as_one) {
+  output_of({"export", config(), "--synthetic", "--to", "onnx", "-o", path("out")});
+  fs::remove(path("out/export.json"));
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"inspect", path("out")},
+                                             {"run", path("out"), "--input", "x=1"},
+                                             {"verify", path("out")},
+                                             {"generate", path("out"), "--prompt", "x"}}) {
+    const Result result = run(words);
+    EXPECT_EQ(result.code, 1) << words.front();
+    EXPECT_THAT(result.error, HasSubstr("holds an export that is not whole")) << words.front();
+  }
+}
+
 TEST_F(CommandLine, a_directory_with_a_gguf_shows_what_the_file_shows) {
   const std::string file =
       folder_.write("one/llama.gguf", read_text(kCorpus / "gguf/llama.gguf")).string();

@@ -22,8 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kManifestLimitBytes = 64u << 20;
-
 /// Makes a directory and those above it. What was made goes away with the object, if nothing is in
 /// it by then: an export that failed leaves no empty directory.
 class MadeDirectory {
@@ -186,40 +184,11 @@ std::vector<ArtifactFile> find_files(const Artifact& artifact) {
   return files;
 }
 
-/// Errors: io: the directory is none, or holds no whole export.
-[[noreturn]] void fail_without_manifest(const fs::path& directory) {
-  std::error_code error;
-  if (!fs::is_directory(directory, error)) {
-    fail(ErrorKind::kIo,
-         "[load] '{}' is no directory, or is not there (`tranship export` makes one)",
-         directory.string());
-  }
-  std::vector<std::string> parts;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with(".onnx") || name.ends_with(".onnx.data") || is_leftover(entry.path()))
-      parts.push_back(name);
-  }
-  if (parts.empty()) {
-    fail(ErrorKind::kIo,
-         "[load] '{}' holds no export: there is no {} (`tranship export` makes one)",
-         directory.string(), kManifestFile);
-  }
-  std::ranges::sort(parts);
-  fail(ErrorKind::kIo,
-       "[load] '{}' holds an export that is not whole: there are {}, and no {}, which is written "
-       "last. It was interrupted, or it is still being written: wait, or export again",
-       directory.string(), listed(parts, 6), kManifestFile);
-}
-
 Artifact load(const fs::path& directory, const Sink& sink) {
-  const fs::path manifest = directory / kManifestFile;
-  std::error_code ignored;
-  if (!fs::exists(manifest, ignored)) fail_without_manifest(directory);
   Artifact artifact;
   artifact.directory = directory;
-  artifact.manifest =
-      exporters::read_manifest(manifest.string(), read_text(manifest, kManifestLimitBytes), sink);
+  artifact.manifest = exporters::read_manifest((directory / kManifestFile).string(),
+                                               exporters::manifest_text(directory), sink);
   if (artifact.manifest.export_format != OnnxExporter::kExportFormat) {
     fail(ErrorKind::kUnsupported,
          "[load] '{}' is an export to '{}'; this tranship runs exports to 'onnx'",

@@ -19,8 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = FileVerdict::Kind;
 
-constexpr uint64_t kManifestLimitBytes = 64u << 20;
-
 /// One look at a directory.
 class Check {
  public:
@@ -31,7 +29,7 @@ class Check {
     const std::string where = (directory_ / name).string();
     Manifest manifest;
     try {
-      const std::string text = read_text(directory_ / name, kManifestLimitBytes);
+      const std::string text = manifest_text(directory_);
       manifest = read_manifest(where, text, sink_);
       check_manifest(is_as_written(where, text), is_of_tranship(manifest));
     } catch (const Error& error) {
