@@ -7,8 +7,10 @@ t5_generation/ has prefill and decode of the same T5, and encoder/ inside, since
 t5_generation.json has what generate() makes.
 """
 
+import json
 import logging
 import pathlib
+import tempfile
 
 import torch
 import transformers
@@ -65,6 +67,31 @@ def generation():
     reference.write(FOLDER / "t5_generation.json", {**document, "runs": [{"prompts": prompts, "new_ids": new_ids}]})
 
 
+def descriptions():
+    """described/<name>.json: export.json alone, with the config of the model."""
+    image = reference.as_tensors(reference_cases.images(2, 32, 32))
+    text = reference.as_tensors(reference_cases.plain(7))
+    generation = transformers.GenerationConfig(max_new_tokens=4, eos_token_id=None)
+    vit = reference_cases.vit_cases()["vit_default"]
+    mamba = reference_cases.Forward(reference_cases.MAMBA)
+    exports = {
+        "vit": (vit, lambda model: OnnxExporter().export(model, image, OnnxConfig(dynamic=True))),
+        "mamba": (
+            mamba,
+            lambda model: OnnxExporter().export_for_generation(
+                model, text, OnnxConfig(dynamic=True), generation_config=generation
+            ),
+        ),
+    }
+    (FOLDER / "described").mkdir(exist_ok=True)
+    for name, (case, export) in exports.items():
+        with tempfile.TemporaryDirectory() as folder:
+            export(reference.build(case)).save_pretrained(folder)
+            manifest = json.loads((pathlib.Path(folder) / "export.json").read_text())
+        document = {"config": case.config, **reference.versions(), "manifest": manifest}
+        (FOLDER / f"described/{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
 def main():
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
@@ -77,6 +104,7 @@ def main():
             document = {"case": name, "config": case.config, **reference.versions(), "task": "forward"}
             reference.write(FOLDER / f"{name}.json", {**document, "runs": list(reference.forward_runs(case))})
         generation()
+        descriptions()
 
 
 if __name__ == "__main__":

@@ -157,6 +157,8 @@ def runs(*lengths, extra=()):
 class Forward:
     config: dict
     runs: list = field(default_factory=runs)
+    # Arguments of the call besides the inputs.
+    call: dict = field(default_factory=dict)
     # Arguments of the class besides the config, and the tensors which a checkpoint then lacks.
     arguments: dict = field(default_factory=dict)
     absent_tensors: list = field(default_factory=list)
@@ -174,7 +176,8 @@ class Generation:
 
 
 def decoder(family, kind="ForCausalLM", **changes):
-    name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3"}[family]
+    names = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "qwen3_moe": "Qwen3Moe"}
+    name = names[family]
     own = {
         "llama": {"attention_bias": False, "mlp_bias": False, "rope_theta": 10000.0, "rope_scaling": None},
         "mistral": {"sliding_window": None, "rope_theta": 10000.0},
@@ -187,6 +190,22 @@ def decoder(family, kind="ForCausalLM", **changes):
             "max_window_layers": 2,
             "rope_theta": 1000000.0,
             "rope_scaling": None,
+        },
+        "qwen3_moe": {
+            "head_dim": 16,
+            "attention_bias": False,
+            "use_sliding_window": False,
+            "sliding_window": None,
+            "max_window_layers": 2,
+            "rope_theta": 1000000.0,
+            "num_experts": 6,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 24,
+            "norm_topk_prob": True,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": [],
+            "output_router_logits": False,
+            "router_aux_loss_coef": 0.001,
         },
     }[family]
     config = {"architectures": [name + kind], "model_type": family, **DECODER, **own, **changes}
@@ -237,6 +256,19 @@ ROPES = {
             "truncate": False,
         },
         {},
+    ),
+    # Kimi K2.5's numbers.
+    "yarn_factor_64": (
+        {
+            "rope_type": "yarn",
+            "factor": 64.0,
+            "original_max_position_embeddings": 4096,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+        },
+        {"max_position_embeddings": 262144},
     ),
     "yarn_original_from_max": ({"rope_type": "yarn", "factor": 2.0}, {"max_position_embeddings": 32}),
     "longrope": (
@@ -411,6 +443,115 @@ def bert_cases():
     return cases
 
 
+def moe_cases():
+    def case(kind="ForCausalLM", more=(), **changes):
+        wide = {"input_ids": token_ids(2, 33, 7), "attention_mask": [[1] * 33] * 2}  # each expert has a token
+        return Forward(decoder("qwen3_moe", kind, **changes), runs(9, extra=[Run(wide, [0, 31, 32])]), **dict(more))
+
+    saved_rope = {"rope_theta": 10000.0, "rope_type": "default"}
+    stacked = [f"model.layers.{i}.mlp.experts.{name}" for i in range(2) for name in ("gate_up_proj", "down_proj")]
+    return {
+        "qwen3_moe_default": case(),
+        "qwen3_moe_model": case("Model"),
+        "qwen3_moe_raw_probabilities": case(norm_topk_prob=False, num_experts_per_tok=3, tie_word_embeddings=True),
+        "qwen3_moe_mlp_only_layers": case(mlp_only_layers=[0], attention_bias=True),
+        "qwen3_moe_decoder_sparse_step": case(decoder_sparse_step=2),
+        "qwen3_moe_saved_again": case(num_experts=..., num_local_experts=4, rope_parameters=saved_rope, rope_theta=...),
+        "qwen3_moe_sliding_window": case(use_sliding_window=True, sliding_window=8),
+        "qwen3_moe_stacked": case(more={"own_tensors": stacked}),
+    }
+
+
+MAMBA = {
+    "architectures": ["MambaForCausalLM"],
+    "model_type": "mamba",
+    "vocab_size": VOCAB,
+    "hidden_size": 32,
+    "state_size": 8,
+    "num_hidden_layers": 2,
+    "conv_kernel": 4,
+    "expand": 2,
+    "time_step_rank": 4,
+    "use_bias": False,
+    "use_conv_bias": True,
+    "hidden_act": "silu",
+    "layer_norm_epsilon": 1e-5,
+    "residual_in_fp32": True,
+    "pad_token_id": 0,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+    "tie_word_embeddings": True,
+    "dtype": "float32",
+}
+
+MAMBA_KINDS = {
+    "mamba_default": {},
+    "mamba_biases": {"use_bias": True, "use_conv_bias": False, "tie_word_embeddings": False, "num_hidden_layers": 3},
+    "mamba_sizes": {"conv_kernel": 3, "expand": 1, "state_size": 5, "time_step_rank": "auto", "residual_in_fp32": False},
+}
+
+
+def mamba_cases():
+    longer = Run(plain(64, 2), [0, 1, 31, 62, 63])
+    cases = {name: Forward({**MAMBA, **changes}, runs(7, extra=[longer])) for name, changes in MAMBA_KINDS.items()}
+    unmasked = Run({"input_ids": token_ids(2, 7, 3)}, [0, 3, 6])
+    cases["mamba_default"].runs.append(unmasked)
+    return {**cases, "mamba_model": Forward({**MAMBA, "architectures": ["MambaModel"]}, runs(7))}
+
+
+def state_cases():
+    prompts = [plain(n, 4) for n in (1, 2, 7, 64)] + [padded(7, 4, "left", 5), padded(5, 1, "left", 6)]
+    return {name: Generation({**MAMBA, **changes}, prompts) for name, changes in MAMBA_KINDS.items()}
+
+
+def token_cases():
+    moe = decoder("qwen3_moe", decoder_sparse_step=2)
+    return {"mamba": Forward({**MAMBA, "use_bias": True}), "qwen3_moe": Forward(moe)}
+
+
+def images(batch, height, width, salt=0):
+    return {"pixel_values": {"numbers": f"image {salt}", "shape": [batch, 3, height, width]}}
+
+
+VIT = {
+    "architectures": ["ViTForImageClassification"],
+    "model_type": "vit",
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 32,
+    "patch_size": 8,
+    "num_channels": 3,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "qkv_bias": True,
+    "encoder_stride": 8,
+    "dtype": "float32",
+    **LABELS,
+}
+
+
+def vit_cases():
+    def case(rows, interpolates=True, **changes):
+        config = {key: value for key, value in {**VIT, **changes}.items() if value is not ...}
+        return Forward(config, rows, call={"interpolate_pos_encoding": interpolates})
+
+    sizes = [(1, 32, 32), (2, 64, 32), (1, 8, 24), (1, 37, 50)]
+    small = [Run(images(*size, salt), [0]) for salt, size in enumerate(sizes)]
+    ends = [Run(images(*size, salt), [0, 1, -1]) for salt, size in enumerate(sizes)]
+    for run, (_, height, width) in zip(ends, sizes):
+        run.positions[-1] = (height // 8) * (width // 8)
+    model = {"architectures": ["ViTModel"], "id2label": ..., "label2id": ...}
+    return {
+        "vit_default": case(small),
+        "vit_224": case([Run(images(1, 224, 224, 4)), Run(images(1, 448, 224, 5))], image_size=224, patch_size=16),
+        "vit_model": case(ends, **model),
+        "vit_model_pooler": case(ends[:2], **model, pooler_act="relu", pooler_output_size=20, qkv_bias=False, hidden_act="gelu_new"),
+        "vit_wide": case([Run(images(2, 16, 40, 6))], False, image_size=[16, 40], patch_size=[8, 10]),
+    }
+
+
 def encoder_decoder(family, **changes):
     config = {"model_type": family, **ENCODER_DECODER[family], **changes}
     return {key: value for key, value in config.items() if value is not ...}  # ... removes a key
@@ -558,4 +699,5 @@ def generation_cases():
         "qwen2_layer_types": Generation(decoder("qwen2", **mixed), prompts(5, 20, kept=3)),
         "qwen3_default": Generation(decoder("qwen3"), prompts(7)),
         "qwen3_layer_types": Generation(decoder("qwen3", **mixed), [padded(20, 11, "left", 5)]),
+        "qwen3_moe_default": Generation(decoder("qwen3_moe", decoder_sparse_step=2), prompts(7, 1)),
     }

@@ -155,8 +155,8 @@ pin() { section sdk models | grep "^$1=="; }
 
 setup_sdk() {
   need g++ g++ cmake cmake ninja ninja-build ccache ccache protoc protobuf-compiler python3 python3 unzip unzip \
-    flock util-linux - libprotobuf-dev - libfmt-dev - nlohmann-json3-dev - libcli11-dev - libxxhash-dev - libgtest-dev - libgmock-dev \
-    - python3-pip - python3-venv
+    flock util-linux - libprotobuf-dev - libfmt-dev - nlohmann-json3-dev - libcli11-dev - libxxhash-dev - zlib1g-dev \
+    - libgtest-dev - libgmock-dev - python3-pip - python3-venv
   need_rust
   if [ -n "${TRANSHIP_SDK:-}" ]; then
     [ -e "$TRANSHIP_SDK/onnx/onnx-ml.proto" ] || die "TRANSHIP_SDK: $TRANSHIP_SDK has no onnx/onnx-ml.proto"

@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kCacheClass = "transformers.cache_utils:DynamicCache";
 constexpr std::string_view kEncoderDecoderCacheClass =
     "transformers.cache_utils:EncoderDecoderCache";
+constexpr std::string_view kStateLayerClass = "transformers.cache_utils:LinearAttentionLayer";
 constexpr std::string_view kLayerClass = "transformers.cache_utils:DynamicLayer";
 
 // PyTorch's tree specs: a tree of {type, context, children_spec}; a tensor is a leaf. A context is
@@ -29,6 +30,12 @@ Json object_state(std::string_view type, Json state) {
 
 Json tensor_state(int64_t index) { return {{"_t", "tensor"}, {"i", index}}; }
 
+Json cache_of(Json layers) {
+  return object_state(kCacheClass, {{"layers", std::move(layers)},
+                                    {"layer_class_to_replicate", nullptr},
+                                    {"offloading", false}});
+}
+
 /// A DynamicCache that has seen tokens: keys and values of each layer, from tensor `first` on.
 Json dynamic_cache(int64_t num_layers, int64_t first, DType dtype) {
   Json layers = Json::array();
@@ -40,9 +47,31 @@ Json dynamic_cache(int64_t num_layers, int64_t first, DType dtype) {
                                    {"dtype", {{"_t", "dtype"}, {"n", torch_name(dtype)}}},
                                    {"device", {{"_t", "device"}, {"s", "cpu"}}}}));
   }
-  return object_state(kCacheClass, {{"layers", std::move(layers)},
-                                    {"layer_class_to_replicate", nullptr},
-                                    {"offloading", false}});
+  return cache_of(std::move(layers));
+}
+
+/// What a layer has for its only state.
+Json only(Json value) {
+  return {{"_t", "items"}, {"v", Json::array({Json::array({0, std::move(value)})})}};
+}
+
+/// A DynamicCache of layers that keep a convolution's window and a scan's state.
+Json state_cache(int64_t num_layers, int64_t conv_kernel_size, DType dtype) {
+  Json layers = Json::array();
+  for (int64_t i = 0; i < num_layers; ++i) {
+    layers.push_back(
+        object_state(kStateLayerClass, {{"number_of_states", 1},
+                                        {"conv_states", only(tensor_state(2 * i))},
+                                        {"recurrent_states", only(tensor_state(2 * i + 1))},
+                                        {"is_conv_states_initialized", only(true)},
+                                        {"is_recurrent_states_initialized", only(true)},
+                                        {"has_previous_state", only(true)},
+                                        {"conv_kernel_size", only(conv_kernel_size)},
+                                        {"device", {{"_t", "device"}, {"s", "cpu"}}},
+                                        {"dtype", {{"_t", "dtype"}, {"n", torch_name(dtype)}}},
+                                        {"record_past", false}}));
+  }
+  return cache_of(std::move(layers));
 }
 
 std::string_view cache_class(const tasks::Signature& signature) {
@@ -53,7 +82,9 @@ Json cache(const tasks::Signature& signature, DType dtype) {
   const int64_t num_layers = signature.num_cache_layers, num_cross = signature.num_cross_layers;
   Json leaves = Json::array();
   for (int64_t i = 0; i < 2 * (num_layers + num_cross); ++i) leaves.push_back(leaf());
-  Json state = dynamic_cache(num_layers, 0, dtype);
+  Json state = signature.conv_kernel_size > 0
+                   ? state_cache(num_layers, signature.conv_kernel_size, dtype)
+                   : dynamic_cache(num_layers, 0, dtype);
   if (num_cross > 0) {
     Json is_updated = Json::array();
     for (int64_t i = 0; i < num_cross; ++i) is_updated.push_back(Json::array({i, true}));

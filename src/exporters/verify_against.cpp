@@ -1,8 +1,10 @@
 // What an artifact computes, beside a reference on the same inputs.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -39,6 +41,7 @@ int64_t size_of_axis(const std::string& axis, const Inputs& inputs) {
   if (!axis.empty() && axis.find_first_not_of("0123456789") == axis.npos) return std::stoll(axis);
   if (axis == "batch") return inputs.batch;
   if (axis == "past") return inputs.past;
+  if (axis == "height" || axis == "width") return inputs.image_side;
   return inputs.sequence;
 }
 
@@ -76,9 +79,15 @@ OutputVerdict difference(const std::string& component, const std::string& name, 
 int64_t longest_sum_of(const ir::Program& program) {
   int64_t longest = 1;
   for (const auto& [name, source] : program.parameters) {
-    int64_t sum = 1;
-    for (size_t axis = 1; axis < source->shape().size(); ++axis) sum *= source->shape()[axis];
-    longest = std::max(longest, sum);
+    if (source->shape().size() >= 2) longest = std::max(longest, source->shape().back());
+  }
+  for (const ir::Component& component : program.components) {
+    for (const ir::Node& node : component.graph->nodes()) {
+      if (node.kind() != ir::OpKind::kConv) continue;
+      const std::vector<int64_t> window = component.graph->type(node.inputs[1]).shape.sizes();
+      longest = std::max(longest, std::accumulate(window.begin() + 1, window.end(), int64_t{1},
+                                                  std::multiplies<>()));
+    }
   }
   return longest;
 }

@@ -55,6 +55,23 @@ std::vector<std::vector<int64_t>> checked_prompts(std::span<const std::vector<in
   return out;
 }
 
+/// Errors: invalid_argument for a size outside of the export's range. `past` grows up to what is
+/// there before the last token; `prompt_axis` is what the graph calls the prompt's length.
+void check_ranges(const exporters::Ranges& ranges, const char* prompt_axis, int64_t num_rows,
+                  int64_t length, int64_t max_new_tokens) {
+  for (const auto& [axis, size] : {std::pair("batch", num_rows), std::pair(prompt_axis, length),
+                                   std::pair("past", length + max_new_tokens - 2)}) {
+    const auto range = ranges.find(axis);
+    const bool is_unused = std::string_view(axis) == "past" && max_new_tokens < 2;
+    if (range == ranges.end() || is_unused) continue;
+    if (size >= range->second.min && size <= range->second.max.value_or(size)) continue;
+    fail(ErrorKind::kInvalidArgument,
+         "[generate] prompts of {} tokens in a batch of {} and {} new tokens need '{}' = {}, "
+         "outside of the range of the export, {}",
+         length, num_rows, max_new_tokens, axis, size, exporters::text_of(range->second));
+  }
+}
+
 /// What a call runs. What an encoder reads is the model's already.
 struct Job {
   std::vector<std::vector<int64_t>> prompts;  // of the decoder, where there is an encoder
@@ -231,6 +248,8 @@ GenerationResult run(GeneratorImpl& impl, const Job& job, generation::Watch watc
       .seed = config.seed ? *config.seed : random_seed(),
       .watch = std::move(watch),
   };
+  check_ranges(impl.ranges, impl.encoder_decoder != nullptr ? "decoder_sequence" : "sequence",
+               std::ssize(job.prompts), length, options.limits.max_new_tokens);
   GenerationResult result = generation::decode_loop(*impl.model, job.prompts, options);
   result.stats.load_seconds = impl.load_seconds;
   result.stats.prompt_tokens += job.num_encoder_tokens;
@@ -328,6 +347,10 @@ Generator Generator::open(const std::filesystem::path& directory, const RunOptio
   impl->sink = sink;
   impl->config_json = exported.config();
   impl->generation_config_json = exported.generation_config();
+  for (const char* component : {"prefill", "decode"}) {
+    const ExportedComponent& part = exported.component(component);
+    impl->ranges.merge(exporters::ranges_of(part.metadata, part.program.inputs()));
+  }
   if (has_encoder(exported)) {
     auto model = generation::open_onnx_encoder_decoder(exported, options, sink);
     impl->encoder_decoder = model.get();

@@ -24,6 +24,11 @@ class Cache {
   /// first call, later ones have them in the cache.
   virtual KeyValue cross(int64_t layer, const Shape& shape,
                          const std::function<KeyValue()>& make) = 0;
+  /// What a layer keeps of the past that does not grow with it ("conv_states.0"): absent in a first
+  /// call, when it is zeros.
+  virtual Tensor state(int64_t layer, std::string_view name, const ir::Type& type) = 0;
+  /// What it keeps for the next call.
+  virtual void keep(int64_t layer, std::string_view name, Tensor value) = 0;
 };
 
 /// x [B, S, in] -> [B, count, S, size].  Weights: weight [count * size, in], bias.

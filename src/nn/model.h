@@ -70,6 +70,9 @@ struct Family {
   std::vector<std::string_view> ignorable;
   /// Instead of input_ids, for models of sound or images.
   MainInput (*main_input)(const Config& config) = nullptr;
+  /// The name of a cache of states that do not grow ("cache_params"), for models without another
+  /// one: their decode takes no attention_mask. Empty: the cache is what the exporter calls it.
+  std::string_view state_cache = {};
   /// A small configuration for tests, as config.json text.
   std::string_view tiny_config;
 };

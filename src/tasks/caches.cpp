@@ -15,6 +15,8 @@ nn::KeyValue FreshCache::cross(int64_t, const ir::Shape&,
   return cross_layers_.back();
 }
 
+ir::Value FreshCache::state(int64_t, std::string_view, const ir::Type&) { return {}; }
+
 GrowingCache::GrowingCache(ir::Graph& graph, std::string name, std::string cross_name)
     : graph_(graph), name_(std::move(name)), cross_name_(std::move(cross_name)) {}
 
@@ -46,6 +48,10 @@ nn::KeyValue GrowingCache::cross(int64_t layer, const ir::Shape& shape,
   const ir::Value keys = input(name + "keys", dtype_, shape);
   cross_layers_.push_back({keys, input(name + "values", dtype_, shape)});
   return cross_layers_.back();
+}
+
+ir::Value GrowingCache::state(int64_t layer, std::string_view name, const ir::Type& type) {
+  return input(fmt::format("{}.layers.{}.{}", name_, layer, name), type.dtype, type.shape);
 }
 
 }  // namespace tranship::tasks

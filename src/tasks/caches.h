@@ -9,14 +9,27 @@
 
 namespace tranship::tasks {
 
-/// Remembers what the layers have: all keys and values, past and new, and those of the encoder.
+/// A state that a layer keeps.
+struct KeptState {
+  int64_t layer;
+  std::string name;
+  ir::Value value;
+};
+
+/// Remembers what the layers have: all keys and values, past and new, those of the encoder, and
+/// states.
 class LayerCache : public nn::Cache {
  public:
+  void keep(int64_t layer, std::string_view name, ir::Value value) override {
+    states_.push_back({layer, std::string(name), value});
+  }
   const std::vector<nn::KeyValue>& layers() const { return layers_; }
   const std::vector<nn::KeyValue>& cross_layers() const { return cross_layers_; }
+  const std::vector<KeptState>& states() const { return states_; }
 
  protected:
   std::vector<nn::KeyValue> layers_, cross_layers_;
+  std::vector<KeptState> states_;
 };
 
 /// Caches that begin empty: a layer's keys and values are what it has just made.
@@ -25,6 +38,7 @@ class FreshCache : public LayerCache {
   nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
   nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
                      const std::function<nn::KeyValue()>& make) override;
+  ir::Value state(int64_t layer, std::string_view name, const ir::Type& type) override;
 };
 
 /// Caches that come in as inputs: "input.<name>.layers.0.keys". They grow along the tokens; those
@@ -36,6 +50,7 @@ class GrowingCache : public LayerCache {
   nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
   nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
                      const std::function<nn::KeyValue()>& make) override;
+  ir::Value state(int64_t layer, std::string_view name, const ir::Type& type) override;
 
  private:
   ir::Value input(std::string name, DType dtype, ir::Shape shape);

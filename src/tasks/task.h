@@ -35,6 +35,7 @@ struct Signature {
       arguments;      // of forward, in order: "input_ids", "attention_mask", "past_key_values"
   std::string cache;  // the field that is a cache; in decode, the argument too
   int64_t num_cache_layers = 0;  // 0: no cache
+  int64_t conv_kernel_size = 0;  // over 0: a layer's cache is a window of that size and a state
   int64_t num_cross_layers = 0;  // of the encoder's keys and values; 0: there are none
   /// Of the argument encoder_outputs, where there is one: "BaseModelOutput".
   std::string encoder_output_class;

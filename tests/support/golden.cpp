@@ -29,11 +29,21 @@ Tensor read_tensor(const Json& json) {
   return tensor;
 }
 
+/// What hash_weights.numbers() makes.
+Tensor hash_numbers(const Json& json) {
+  const auto shape = json.at("shape").get<std::vector<int64_t>>();
+  Tensor tensor(DType::kF32, shape);
+  const Tensor vector = read_all(
+      *hash_source(json.at("numbers").get<std::string>(), DType::kF32, {tensor.num_elements()}));
+  for (size_t i = 0; i < tensor.f32().size(); ++i) tensor.f32()[i] = 10 * vector.f32()[i];
+  return tensor;
+}
+
 GoldenCall read_call(const Json& json, const std::string& component) {
   GoldenCall call;
   call.component = json.value("component", component);
   for (const auto& [name, rows] : json.at("inputs").items())
-    call.inputs.emplace(name, read_tensor(rows));
+    call.inputs.emplace(name, rows.is_object() ? hash_numbers(rows) : read_tensor(rows));
   for (const auto& [name, output] : json.at("outputs").items()) {
     ExpectedOutput expected;
     expected.shape = output.at("shape").get<std::vector<int64_t>>();
@@ -50,6 +60,18 @@ int64_t longest_sum(const Json& config) {
   const auto widest = [&](const char* a, const char* b) {
     return std::max(config.at(a).get<int64_t>(), config.at(b).get<int64_t>());
   };
+  if (config.contains("state_size")) {  // Mamba's inner size, and the steps of a scan
+    const int64_t inner =
+        config.at("hidden_size").get<int64_t>() * config.at("expand").get<int64_t>();
+    return std::max<int64_t>(inner, 64);
+  }
+  if (config.contains("patch_size")) {
+    const Json& size = config.at("patch_size");
+    const auto height = (size.is_array() ? size.at(0) : size).get<int64_t>();
+    const auto width = (size.is_array() ? size.at(1) : size).get<int64_t>();
+    const auto channels = config.at("num_channels").get<int64_t>();
+    return std::max(widest("hidden_size", "intermediate_size"), channels * height * width);
+  }
   if (config.contains("d_ff")) return widest("d_model", "d_ff");
   if (config.contains("decoder_ffn_dim"))
     return std::max(widest("d_model", "encoder_ffn_dim"), widest("d_model", "decoder_ffn_dim"));
@@ -109,7 +131,7 @@ CheckpointData golden_checkpoint(const GoldenCase& golden) {
       partial.tensors.emplace(name, source);
   }
   for (const auto& [name, shape] : golden.own_tensors)
-    partial.tensors.emplace(name, hash_source(name, DType::kF32, shape));
+    partial.tensors.insert_or_assign(name, hash_source(name, DType::kF32, shape));
   return partial;
 }
 
