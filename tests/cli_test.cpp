@@ -10,6 +10,7 @@
 #include "base/atomic_file.h"
 #include "base/json.h"
 #include "base/testing.h"
+#include "checkpoint/checkpoint_data.h"
 #include "checkpoint/safetensors.h"
 #include "ir/text.h"
 
@@ -36,6 +37,8 @@ constexpr std::string_view kLlama405B =
   "num_attention_heads": 128, "num_key_value_heads": 8, "max_position_embeddings": 131072, "rms_norm_eps": 1e-05,
   "rope_theta": 500000.0, "torch_dtype": "bfloat16", "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0,
   "high_freq_factor": 4.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}})";
+
+const fs::path kCorpus = fs::path(TRANSHIP_SOURCE_DIR) / "tests/fuzz/corpus";
 
 struct Result {
   int code = -1;
@@ -129,8 +132,26 @@ TEST_F(CommandLine, wrong_usage_is_code_2_and_prints_no_result) {
       {"export", config(), "--to", "onnx", "-o", path("out"), "--static", "batch"},
       {"export", config(), "--to", "onnx", "-o", path("out"), "--dim", "sequence=9:1"},
       {"export", config(), "--to", "onnx", "-o", path("out"), "--dynamic", "--static", "batch=1"},
+      {"export", config(), "--to", "onnx", "-o", path("out"), "--static", "batch=1000000000000"},
+      {"export", config(), "--to", "onnx", "-o", path("out"), "--dim", "sequence=1:99999999999"},
+      {"export", config(), "--to", "onnx", "-o", path("out"), "--opset", "5"},
+      {"export", config(), "--to", "onnx", "-o", path("out"), "--opset", "x"},
+      {"export", config(), "--to", "onnx", "-o", path("out"), "--cache-name", "a b"},
       {"run", path("out")},
       {"run", path("out"), "--input", "x=[1, [2]]"},
+      {"run", path("out"), "--input", "x=1", "--threads", "100000"},
+      {"run", path("out"), "--input", "x=1", "--threads", "-1"},
+      {"run", path("out"), "--input", "x=1", "--threads", "1.5"},
+      {"run", path("out"), "--input", "x=1", "--device", "tpu"},
+      {"generate", path("out"), "--prompt", "x", "--temperature", "0"},
+      {"generate", path("out"), "--prompt", "x", "--temperature", "nan"},
+      {"generate", path("out"), "--prompt", "x", "--top-p", "1.1"},
+      {"generate", path("out"), "--prompt", "x", "--top-k", "-1"},
+      {"generate", path("out"), "--prompt", "x", "--max-new-tokens", "0"},
+      {"generate", path("out"), "--prompt", "x", "--max-new-tokens", "1000000000000"},
+      {"generate", path("out"), "--prompt", "x", "--repetition-penalty", "-1"},
+      {"generate", path("out"), "--prompt", "x", "--stop", ""},
+      {"generate", path("out"), "--prompt", "x", "--seed", "-1"},
       {"generate", path("out"), "--prompt", "x", "--greedy", "--temperature", "2"},
       {"generate", path("out"), "--prompt", "x", "--system", "y"},
       {"inspect"},
@@ -326,6 +347,63 @@ TEST_F(CommandLine, an_artifact_and_its_onnx_files_can_be_looked_at) {
   fs::remove(path("out/prefill.onnx.data"));
   EXPECT_THAT(output_of({"inspect", path("out/decode.onnx")}),
               HasSubstr("prefill.onnx.data (which is not there)"));
+}
+
+TEST_F(CommandLine, a_json_file_that_is_no_config_is_told_what_it_is) {
+  for (const auto& [text, hint] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"weight_map": {}})", "the index of a sharded checkpoint"},
+           {R"({"export_format": "onnx"})", "export.json: give its directory"},
+           {R"({"model": {}, "added_tokens": []})", "it is a tokenizer"},
+           {R"({"a": 1})", "expected a model's config.json"}}) {
+    const Result result = run({"inspect", folder_.write("x.json", text).string()});
+    EXPECT_EQ(result.code, 1);
+    EXPECT_THAT(result.error, AllOf(HasSubstr("x.json"), HasSubstr(hint)));
+  }
+}
+
+TEST_F(CommandLine, a_directory_with_a_gguf_shows_what_the_file_shows) {
+  const std::string file =
+      folder_.write("one/llama.gguf", read_text(kCorpus / "gguf/llama.gguf")).string();
+  Json of_file = json_of({"inspect", file, "--json"});
+  Json of_directory = json_of({"inspect", path("one"), "--json"});
+  EXPECT_EQ(of_file["kind"], "gguf");
+  for (const char* key : {"kind", "path", "tensors", "config", "dtype"})
+    EXPECT_EQ(of_directory[key], of_file[key]) << key;
+}
+
+TEST_F(CommandLine, a_range_of_the_cache_may_begin_at_0_and_ranges_hold_when_it_runs) {
+  output_of({"export", config(), "--synthetic", "--to", "onnx", "-o", path("out"), "--dim",
+             "past=0:16", "--dim", "sequence=1:4"});
+  output_of({"run", path("out"), "--component", "prefill", "--input", "input_ids=[[1, 2, 3, 4]]"});
+  const Result result =
+      run({"run", path("out"), "--component", "prefill", "--input", "input_ids=[[1, 2, 3, 4, 5]]"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.error, HasSubstr("'sequence' is 5, outside of the range"));
+}
+
+TEST_F(CommandLine, an_export_that_refers_to_its_weights_counts_what_it_writes) {
+  NamedTensors weights;
+  const Json report = json_of({"inspect", config(), "--json"});
+  for (const Json& tensor : report["tensors"]) {
+    const std::string name = tensor["name"].get<std::string>();
+    const auto shape = tensor["shape"].get<std::vector<int64_t>>();
+    weights.emplace(name, read_all(*hash_source(name, DType::kF32, shape)));
+  }
+  const std::string model = path("model");
+  write_safetensors(model + "/model.safetensors", weights);
+  folder_.write("model/tokenizer.json", std::string(100000, ' ') + "{}");
+  const Json done = json_of({"export", model, "--to", "onnx", "-o", model, "--task", "forward",
+                             "--weights", "reference", "--json"});
+  uint64_t written = 0;
+  for (const char* name : {"model.onnx", "model.onnx.data", "export.json"})
+    written += fs::file_size(model + "/" + name);
+  EXPECT_EQ(done["written_bytes"], written);
+  EXPECT_GT(done["bytes"], written + 100000);
+  EXPECT_EQ(done["tokenizer"], true);
+  const Result elsewhere = run({"export", model, "--to", "onnx", "-o", path("elsewhere"), "--task",
+                                "forward", "--weights", "reference"});
+  EXPECT_EQ(elsewhere.code, 1);
+  EXPECT_FALSE(fs::exists(path("elsewhere")));
 }
 
 TEST_F(CommandLine, a_file_that_is_not_what_its_name_says_is_an_error) {

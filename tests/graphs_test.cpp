@@ -65,10 +65,59 @@ double seconds_to_build(const char* config_json) {
   return elapsed.count();
 }
 
+/// A checkpoint of the tiny Qwen3-MoE, as on disk: each expert's tensors by themselves.
+CheckpointData experts_apart() {
+  const CheckpointData synthetic =
+      Checkpoint::synthetic(models::find_family("qwen3_moe")->tiny_config).data();
+  CheckpointData data = synthetic;
+  data.kind = CheckpointKind::kSafetensors;
+  const tasks::TaskProgram built = tasks::forward(synthetic, {});
+  for (const auto& [name, source] : built.program.parameters) {
+    if (name.find(".experts.") == std::string::npos) data.tensors.emplace(name, source);
+  }
+  for (int i = 0; i < 5; ++i) {
+    for (const auto& [part, rows, columns] :
+         {std::tuple("gate_proj", 24, 32), std::tuple("up_proj", 24, 32),
+          std::tuple("down_proj", 32, 24)}) {
+      const std::string name = fmt::format("model.layers.1.mlp.experts.{}.{}.weight", i, part);
+      data.tensors.emplace(name, hash_source(name, DType::kF32, {rows, columns}));
+    }
+  }
+  return data;
+}
+
+TEST(Experts, ThatLieApartAreOneWeight) {
+  const tasks::TaskProgram apart = tasks::forward(experts_apart(), {});
+  const std::string name = "model.layers.1.mlp.experts.gate_up_proj";
+  EXPECT_EQ(apart.program.parameters.at(name)->shape(), (std::vector<int64_t>{5, 48, 32}));
+  EXPECT_FALSE(apart.program.parameters.contains("model.layers.1.mlp.experts.0.up_proj.weight"));
+  // The third expert's up_proj stands behind its gate_proj.
+  const Tensor up =
+      read_all(*experts_apart().tensors.at("model.layers.1.mlp.experts.2.up_proj.weight"));
+  const Tensor all = read_all(*apart.program.parameters.at(name));
+  for (int64_t i = 0; i < 24 * 32; ++i) ASSERT_EQ(all.at((2 * 48 + 24) * 32 + i), up.at(i));
+}
+
+TEST(Experts, OneThatIsNotThereIsNamed) {
+  CheckpointData data = experts_apart();
+  data.tensors.erase("model.layers.1.mlp.experts.3.up_proj.weight");
+  try {
+    tasks::forward(data, {});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+    EXPECT_NE(std::string(error.what()).find("experts.3.up_proj.weight"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(HostileConfigs, SizesThatNoModelHasAreRefusedBeforeAGraphGrows) {
-  for (const char* model : {"llama", "bert"}) {
+  for (const char* model : {"llama", "bert", "qwen3_moe", "mamba", "vit"}) {
     for (const char* key : {"num_hidden_layers", "vocab_size", "hidden_size", "intermediate_size",
                             "num_attention_heads"}) {
+      const models::Family* family = models::find_family(model);
+      if (std::string(family->tiny_config).find(fmt::format("\"{}\"", key)) == std::string::npos)
+        continue;  // not a key of this family
       for (const char* value : {"0", "-1", "4294967296", "9223372036854775807"}) {
         const Checkpoint checkpoint = Checkpoint::synthetic(
             fmt::format(R"({{"model_type": "{}", "{}": {}}})", model, key, value));

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <set>
 
 #include "formats/onnx/onnx_program.h"
 #include "formats/onnx/session.h"
@@ -18,9 +19,11 @@ namespace {
 class Parity : public ::testing::TestWithParam<std::string> {};
 
 std::vector<std::string> optional_inputs_of(const GoldenCase& golden) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : golden.runs.at(0).at(0).inputs) names.push_back(name);
-  return names;
+  std::set<std::string> names;
+  for (const GoldenCall& call : golden.runs.at(0)) {
+    for (const auto& [name, tensor] : call.inputs) names.insert(name);
+  }
+  return {names.begin(), names.end()};
 }
 
 void expect_near(const NamedTensors& found, const GoldenCall& call, const GoldenCase& golden,
@@ -32,9 +35,19 @@ void expect_near(const NamedTensors& found, const GoldenCall& call, const Golden
   }
 }
 
-NamedTensors with_defaults(const GoldenCall& call, const NamedTensors& more) {
+constexpr const char* kEncoderState = "encoder_outputs.last_hidden_state";
+
+/// The call's inputs, with those of its component that an earlier call left.
+NamedTensors with_kept(const ir::Program& program, const GoldenCall& call,
+                       const NamedTensors& kept) {
   NamedTensors inputs = call.inputs;
-  for (const auto& [name, tensor] : more) inputs.emplace(name, tensor);
+  for (const ir::Component& component : program.components) {
+    if (component.name != call.component) continue;
+    for (const ir::Node* node : component.graph->inputs()) {
+      const std::string& name = ir::as<ir::Input>(*node->op).name;
+      if (const auto it = kept.find(name); it != kept.end()) inputs.emplace(name, it->second);
+    }
+  }
   return inputs;
 }
 
@@ -45,19 +58,18 @@ using Runner =
 /// A case's calls in order; what a call leaves in its cache goes into the next one.
 void run_case(const GoldenCase& golden, const ir::Program& program, const Runner& runner) {
   for (size_t run = 0; run < golden.runs.size(); ++run) {
-    NamedTensors cache;
+    NamedTensors kept;  // what one call leaves for the next
     for (size_t step = 0; step < golden.runs[run].size(); ++step) {
       const GoldenCall& call = golden.runs[run][step];
-      const std::string component =
-          !golden.generation ? "model" : (step == 0 ? "prefill" : "decode");
-      const NamedTensors outputs = runner(component, with_defaults(call, cache));
+      const std::string& component = call.component;
+      const NamedTensors outputs = runner(component, with_kept(program, call, kept));
       expect_near(outputs, call, golden,
                   component + ", run " + std::to_string(run) + ", step " + std::to_string(step));
-      cache.clear();
-      for (const ir::Component& c : program.components) {
-        if (c.name != "decode") continue;
-        for (const ir::State& s : c.states)
-          cache.emplace(s.input, outputs.at(step == 0 ? s.name : s.output));
+      if (component == "encoder") kept = {{kEncoderState, outputs.at("last_hidden_state")}};
+      for (const ir::State& s : program.components.back().states) {
+        const bool decodes = component == "decode";
+        if (decodes || component == "prefill")
+          kept.insert_or_assign(s.input, outputs.at(decodes ? s.output : s.name));
       }
     }
   }

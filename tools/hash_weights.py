@@ -43,6 +43,29 @@ def tensor(name: str, shape: tuple[int, ...]) -> np.ndarray:
     return v.astype(np.float32)
 
 
+def numbers(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """An input: ten times the vector of that name, in another shape. -> f32 in [-1, 1)."""
+    return (tensor(name, (math.prod(shape),)) * np.float32(10)).reshape(shape)
+
+
+def saved(model):
+    """The model again, with weights by the names that its saved checkpoint has: those that are not its parameters' own."""
+    import pathlib
+    import tempfile
+
+    import torch
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        file = pathlib.Path(folder) / "model.safetensors"
+        with safe_open(file, "pt") as old:
+            shapes = {name: tuple(old.get_slice(name).get_shape()) for name in old.keys()}
+        save_file({name: torch.from_numpy(tensor(name, shape)) for name, shape in shapes.items()}, file, {"format": "pt"})
+        return type(model).from_pretrained(folder)
+
+
 def fill(model) -> None:
     """Sets every parameter of a Transformers model, by the name a saved checkpoint has for it.
 

@@ -46,6 +46,17 @@ CASES = [
     ("min_new_tokens reached", {"min_new_tokens": 2, "eos_token_id": [2, 40]}, [3], [1, 5]),
     ("min_length not reached", {"min_length": 4, "eos_token_id": 17}, [3], [1, 5]),
     ("eos forbidden, then sampled", {"do_sample": True, "min_new_tokens": 9, "eos_token_id": [2, 40], "top_k": 4, "top_p": 0.5}, [3], []),
+    ("forced_bos after one token", {"forced_bos_token_id": 9}, [3], []),
+    ("forced_bos after the second", {"forced_bos_token_id": 9}, [3], [9]),
+    ("forced_bos of a longer prompt", {"forced_bos_token_id": 9}, [3, 1], []),
+    ("forced_eos at the end", {"forced_eos_token_id": [17, 5], "max_length": 4}, [3], [1, 5]),
+    ("forced_eos before the end", {"forced_eos_token_id": 17, "max_length": 4}, [3], [1]),
+    ("suppress_tokens", {"suppress_tokens": [10, 20, 30, 1000]}, [3], [1]),
+    ("suppress_tokens, then sampled", {"suppress_tokens": [10, 20, 30], "do_sample": True, "top_k": 5}, [3], [1]),
+    ("begin_suppress_tokens", {"begin_suppress_tokens": [10, 20, 30]}, [3, 1], []),
+    ("begin_suppress_tokens later", {"begin_suppress_tokens": [10, 20, 30]}, [3, 1], [5]),
+    ("begin_suppress_tokens at forced_bos", {"begin_suppress_tokens": [9, 20], "forced_bos_token_id": 9}, [3], []),
+    ("begin_suppress_tokens after forced_bos", {"begin_suppress_tokens": [9, 20], "forced_bos_token_id": 9}, [3], [9]),
 ]
 
 # tokenizer, prompt, text that follows, stop strings

@@ -5,6 +5,7 @@ Configs are spelled as checkpoints in the wild spell them: old ones have `rope_s
 new ones `rope_parameters`. All dtypes are float32.
 """
 
+import math
 from dataclasses import dataclass, field
 
 VOCAB = 96
@@ -40,6 +41,52 @@ ENCODER = {
     "layer_norm_eps": 1e-12,
     "pad_token_id": PAD,
     "dtype": "float32",
+}
+
+ENCODER_DECODER = {
+    "t5": {
+        "architectures": ["T5ForConditionalGeneration"],
+        "vocab_size": VOCAB,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 48,
+        "num_layers": 2,
+        "num_heads": 4,
+        "relative_attention_num_buckets": 8,
+        "relative_attention_max_distance": 20,
+        "feed_forward_proj": "relu",
+        "dropout_rate": 0.1,
+        "layer_norm_epsilon": 1e-6,
+        "n_positions": 64,
+        "is_encoder_decoder": True,
+        "pad_token_id": PAD,
+        "eos_token_id": 1,
+        "decoder_start_token_id": PAD,
+        "dtype": "float32",
+    },
+    "whisper": {
+        "architectures": ["WhisperForConditionalGeneration"],
+        "vocab_size": VOCAB,
+        "num_mel_bins": 8,
+        "d_model": 32,
+        "encoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "encoder_ffn_dim": 48,
+        "decoder_layers": 2,
+        "decoder_attention_heads": 4,
+        "decoder_ffn_dim": 48,
+        "max_source_positions": 20,
+        "max_target_positions": 32,
+        "activation_function": "gelu",
+        "dropout": 0.0,
+        "scale_embedding": False,
+        "is_encoder_decoder": True,
+        "pad_token_id": PAD,
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+        "decoder_start_token_id": PAD,
+        "dtype": "float32",
+    },
 }
 
 LABELS = {
@@ -110,9 +157,13 @@ def runs(*lengths, extra=()):
 class Forward:
     config: dict
     runs: list = field(default_factory=runs)
+    # Arguments of the call besides the inputs.
+    call: dict = field(default_factory=dict)
     # Arguments of the class besides the config, and the tensors which a checkpoint then lacks.
     arguments: dict = field(default_factory=dict)
     absent_tensors: list = field(default_factory=list)
+    # Weights that the class ties and this checkpoint does not.
+    own_tensors: list = field(default_factory=list)
 
 
 @dataclass
@@ -125,7 +176,8 @@ class Generation:
 
 
 def decoder(family, kind="ForCausalLM", **changes):
-    name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3"}[family]
+    names = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "qwen3_moe": "Qwen3Moe"}
+    name = names[family]
     own = {
         "llama": {"attention_bias": False, "mlp_bias": False, "rope_theta": 10000.0, "rope_scaling": None},
         "mistral": {"sliding_window": None, "rope_theta": 10000.0},
@@ -138,6 +190,22 @@ def decoder(family, kind="ForCausalLM", **changes):
             "max_window_layers": 2,
             "rope_theta": 1000000.0,
             "rope_scaling": None,
+        },
+        "qwen3_moe": {
+            "head_dim": 16,
+            "attention_bias": False,
+            "use_sliding_window": False,
+            "sliding_window": None,
+            "max_window_layers": 2,
+            "rope_theta": 1000000.0,
+            "num_experts": 6,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 24,
+            "norm_topk_prob": True,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": [],
+            "output_router_logits": False,
+            "router_aux_loss_coef": 0.001,
         },
     }[family]
     config = {"architectures": [name + kind], "model_type": family, **DECODER, **own, **changes}
@@ -188,6 +256,19 @@ ROPES = {
             "truncate": False,
         },
         {},
+    ),
+    # Kimi K2.5's numbers.
+    "yarn_factor_64": (
+        {
+            "rope_type": "yarn",
+            "factor": 64.0,
+            "original_max_position_embeddings": 4096,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+        },
+        {"max_position_embeddings": 262144},
     ),
     "yarn_original_from_max": ({"rope_type": "yarn", "factor": 2.0}, {"max_position_embeddings": 32}),
     "longrope": (
@@ -362,6 +443,226 @@ def bert_cases():
     return cases
 
 
+def moe_cases():
+    def case(kind="ForCausalLM", more=(), **changes):
+        wide = {"input_ids": token_ids(2, 33, 7), "attention_mask": [[1] * 33] * 2}  # each expert has a token
+        return Forward(decoder("qwen3_moe", kind, **changes), runs(9, extra=[Run(wide, [0, 31, 32])]), **dict(more))
+
+    saved_rope = {"rope_theta": 10000.0, "rope_type": "default"}
+    stacked = [f"model.layers.{i}.mlp.experts.{name}" for i in range(2) for name in ("gate_up_proj", "down_proj")]
+    return {
+        "qwen3_moe_default": case(),
+        "qwen3_moe_model": case("Model"),
+        "qwen3_moe_raw_probabilities": case(norm_topk_prob=False, num_experts_per_tok=3, tie_word_embeddings=True),
+        "qwen3_moe_mlp_only_layers": case(mlp_only_layers=[0], attention_bias=True),
+        "qwen3_moe_decoder_sparse_step": case(decoder_sparse_step=2),
+        "qwen3_moe_saved_again": case(num_experts=..., num_local_experts=4, rope_parameters=saved_rope, rope_theta=...),
+        "qwen3_moe_sliding_window": case(use_sliding_window=True, sliding_window=8),
+        "qwen3_moe_stacked": case(more={"own_tensors": stacked}),
+    }
+
+
+MAMBA = {
+    "architectures": ["MambaForCausalLM"],
+    "model_type": "mamba",
+    "vocab_size": VOCAB,
+    "hidden_size": 32,
+    "state_size": 8,
+    "num_hidden_layers": 2,
+    "conv_kernel": 4,
+    "expand": 2,
+    "time_step_rank": 4,
+    "use_bias": False,
+    "use_conv_bias": True,
+    "hidden_act": "silu",
+    "layer_norm_epsilon": 1e-5,
+    "residual_in_fp32": True,
+    "pad_token_id": 0,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+    "tie_word_embeddings": True,
+    "dtype": "float32",
+}
+
+MAMBA_KINDS = {
+    "mamba_default": {},
+    "mamba_biases": {"use_bias": True, "use_conv_bias": False, "tie_word_embeddings": False, "num_hidden_layers": 3},
+    "mamba_sizes": {"conv_kernel": 3, "expand": 1, "state_size": 5, "time_step_rank": "auto", "residual_in_fp32": False},
+}
+
+
+def mamba_cases():
+    longer = Run(plain(64, 2), [0, 1, 31, 62, 63])
+    cases = {name: Forward({**MAMBA, **changes}, runs(7, extra=[longer])) for name, changes in MAMBA_KINDS.items()}
+    unmasked = Run({"input_ids": token_ids(2, 7, 3)}, [0, 3, 6])
+    cases["mamba_default"].runs.append(unmasked)
+    return {**cases, "mamba_model": Forward({**MAMBA, "architectures": ["MambaModel"]}, runs(7))}
+
+
+def state_cases():
+    prompts = [plain(n, 4) for n in (1, 2, 7, 64)] + [padded(7, 4, "left", 5), padded(5, 1, "left", 6)]
+    return {name: Generation({**MAMBA, **changes}, prompts) for name, changes in MAMBA_KINDS.items()}
+
+
+def token_cases():
+    moe = decoder("qwen3_moe", decoder_sparse_step=2)
+    return {"mamba": Forward({**MAMBA, "use_bias": True}), "qwen3_moe": Forward(moe)}
+
+
+def images(batch, height, width, salt=0):
+    return {"pixel_values": {"numbers": f"image {salt}", "shape": [batch, 3, height, width]}}
+
+
+VIT = {
+    "architectures": ["ViTForImageClassification"],
+    "model_type": "vit",
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "image_size": 32,
+    "patch_size": 8,
+    "num_channels": 3,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "qkv_bias": True,
+    "encoder_stride": 8,
+    "dtype": "float32",
+    **LABELS,
+}
+
+
+def vit_cases():
+    def case(rows, interpolates=True, **changes):
+        config = {key: value for key, value in {**VIT, **changes}.items() if value is not ...}
+        return Forward(config, rows, call={"interpolate_pos_encoding": interpolates})
+
+    sizes = [(1, 32, 32), (2, 64, 32), (1, 8, 24), (1, 37, 50)]
+    small = [Run(images(*size, salt), [0]) for salt, size in enumerate(sizes)]
+    ends = [Run(images(*size, salt), [0, 1, -1]) for salt, size in enumerate(sizes)]
+    for run, (_, height, width) in zip(ends, sizes):
+        run.positions[-1] = (height // 8) * (width // 8)
+    model = {"architectures": ["ViTModel"], "id2label": ..., "label2id": ...}
+    return {
+        "vit_default": case(small),
+        "vit_224": case([Run(images(1, 224, 224, 4)), Run(images(1, 448, 224, 5))], image_size=224, patch_size=16),
+        "vit_model": case(ends, **model),
+        "vit_model_pooler": case(ends[:2], **model, pooler_act="relu", pooler_output_size=20, qkv_bias=False, hidden_act="gelu_new"),
+        "vit_wide": case([Run(images(2, 16, 40, 6))], False, image_size=[16, 40], patch_size=[8, 10]),
+    }
+
+
+def encoder_decoder(family, **changes):
+    config = {"model_type": family, **ENCODER_DECODER[family], **changes}
+    return {key: value for key, value in config.items() if value is not ...}  # ... removes a key
+
+
+def beside(inputs, length, salt=3):
+    """The same with tokens for the decoder."""
+    return {**inputs, "decoder_input_ids": token_ids(len(inputs["input_ids"]), length, salt)}
+
+
+def t5_cases():
+    left, right = padded(7, 4, "left"), padded(7, 5, "right", 1)
+    decoder_left = padded(4, 3, "left", 3)
+    rows = [
+        Run(beside(plain(1), 1)),
+        Run(beside(left, 4)),
+        Run(beside(right, 3)),
+        Run(beside(plain(33, 2), 25), [0, 16, 31, 32]),
+        Run(
+            {
+                **left,
+                "decoder_input_ids": decoder_left["input_ids"],
+                "decoder_attention_mask": [[1] * 4, [1] * 4],
+            }
+        ),
+    ]
+    gated = {"feed_forward_proj": "gated-gelu"}
+    saved = {"dense_act_fn": "gelu_new", "is_gated_act": True, "scale_decoder_outputs": False, "classifier_dropout": 0.0}
+    wide = {"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128}
+    long = [Run(beside(plain(150, 2), 150), [0, 75, 149])]
+    encoder_rows = [Run({key: run.inputs[key] for key in ("input_ids", "attention_mask")}, run.positions) for run in rows[:4]]
+    return {
+        "t5_default": Forward(encoder_decoder("t5"), rows),
+        "t5_buckets": Forward(encoder_decoder("t5", num_layers=1, **wide), long),
+        "t5_buckets_absent": Forward(
+            encoder_decoder("t5", relative_attention_num_buckets=..., relative_attention_max_distance=...), rows[1:3]
+        ),
+        "t5_d_kv": Forward(encoder_decoder("t5", d_kv=12, num_heads=3), rows[:3]),
+        "t5_num_decoder_layers": Forward(encoder_decoder("t5", num_decoder_layers=1), rows[:3]),
+        "t5_gated_gelu": Forward(
+            encoder_decoder("t5", **gated, tie_word_embeddings=False), rows[:4], own_tensors=["lm_head.weight"]
+        ),
+        "t5_gated_gelu_saved_again": Forward(
+            encoder_decoder("t5", **gated, tie_word_embeddings=True, **saved), rows[:3], own_tensors=["lm_head.weight"]
+        ),
+        "t5_gated_gelu_no_head": Forward(encoder_decoder("t5", **gated, tie_word_embeddings=False), rows[:3]),
+        "t5_gated_silu": Forward(encoder_decoder("t5", feed_forward_proj="gated-silu"), rows[:3]),
+        "t5_gelu": Forward(encoder_decoder("t5", feed_forward_proj="gelu"), rows[:3]),
+        "t5_model": Forward(encoder_decoder("t5", architectures=["T5Model"]), rows),
+        "t5_encoder_model": Forward(
+            encoder_decoder("t5", architectures=["T5EncoderModel"], is_encoder_decoder=False, use_cache=False), encoder_rows
+        ),
+    }
+
+
+def sounds(batch, mel=8, frames=40, salt=0):
+    """Something like a spectrogram, in two digits."""
+    return {
+        "input_features": [
+            [[round(math.sin(0.37 * (i + 1) * (j + 2) + 1.3 * row + salt), 2) for i in range(frames)] for j in range(mel)]
+            for row in range(batch)
+        ]
+    }
+
+
+def whisper_cases():
+    rows = [
+        Run({**sounds(1), "decoder_input_ids": token_ids(1, 1, 3)}),
+        Run({**sounds(2, salt=1), "decoder_input_ids": token_ids(2, 5, 4)}),
+        Run({**sounds(1, salt=2), "decoder_input_ids": token_ids(1, 32, 5)}),
+        Run(
+            {
+                **sounds(2, salt=3),
+                "decoder_input_ids": padded(4, 3, "left", 3)["input_ids"],
+                "decoder_attention_mask": [[1] * 4, [1] * 4],
+            }
+        ),
+    ]
+    sizes = {"encoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 40, "decoder_ffn_dim": 24}
+    other = {**sizes, "num_hidden_layers": 1, "decoder_attention_heads": 8, "activation_function": "relu"}
+    mel = [Run({**sounds(1, 5, 24), "decoder_input_ids": token_ids(1, 3, 3)})]
+    return {
+        "whisper_default": Forward(encoder_decoder("whisper"), rows),
+        "whisper_sizes": Forward(encoder_decoder("whisper", **other), rows[:2]),
+        "whisper_mel": Forward(encoder_decoder("whisper", num_mel_bins=5, max_source_positions=12), mel),
+        "whisper_untied": Forward(encoder_decoder("whisper", tie_word_embeddings=False), rows[:2]),
+        "whisper_model": Forward(encoder_decoder("whisper", architectures=["WhisperModel"]), rows[:2]),
+    }
+
+
+@dataclass
+class EncoderDecoder:
+    """The encoder over `inputs`, prefill over so many tokens of the decoder, then cached steps."""
+
+    config: dict
+    prompts: list  # (inputs of the encoder, tokens of the decoder)
+    num_steps: int = 5
+
+
+def encoder_decoder_cases():
+    left, right = padded(7, 4, "left", 5), padded(9, 5, "right", 1)
+    return {
+        "t5_default": EncoderDecoder(encoder_decoder("t5"), [(plain(7, 4), 1), (left, 3), (right, 1), (plain(1, 4), 1)]),
+        "t5_long": EncoderDecoder(encoder_decoder("t5", num_decoder_layers=1), [(plain(33, 4), 1)], 24),
+        "t5_gated_gelu": EncoderDecoder(
+            encoder_decoder("t5", feed_forward_proj="gated-gelu", tie_word_embeddings=False), [(right, 2)]
+        ),
+        "whisper_default": EncoderDecoder(encoder_decoder("whisper"), [(sounds(1), 1), (sounds(2, salt=1), 4)]),
+    }
+
+
 def generation_cases():
     """Prompts within and across the borders that matter, one row and a left-padded batch."""
 
@@ -398,4 +699,5 @@ def generation_cases():
         "qwen2_layer_types": Generation(decoder("qwen2", **mixed), prompts(5, 20, kept=3)),
         "qwen3_default": Generation(decoder("qwen3"), prompts(7)),
         "qwen3_layer_types": Generation(decoder("qwen3", **mixed), [padded(20, 11, "left", 5)]),
+        "qwen3_moe_default": Generation(decoder("qwen3_moe", decoder_sparse_step=2), prompts(7, 1)),
     }

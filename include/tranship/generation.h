@@ -1,4 +1,5 @@
-// Text from an exported model: the decode loop over its components "prefill" and "decode".
+// Text from an exported model: the decode loop over its components "prefill" and "decode", and an
+// "encoder" where there is one.
 //
 //   tranship::Generator generator = tranship::Generator::open("smollm2-onnx");
 //   tranship::GenerationConfig config = generator.generation_config();
@@ -50,11 +51,22 @@ struct GenerationConfig {
   std::optional<int64_t> bos_token_id = {};    // what an empty prompt becomes
   std::vector<std::string> stop_strings = {};  // each of them ends a sequence; needs the tokenizer
 
-  /// Reads a generation_config.json; where it has no eos_token_id, pad_token_id or bos_token_id,
-  /// config.json's serve. Without one (empty text) all is read from config.json, as Transformers
-  /// does. Unknown keys are ignored.
-  /// Errors: corrupt for a wrong type; unsupported, naming all keys, if one that changes what is
-  /// generated, and that is not among the fields above, has a value that does so (num_beams 4).
+  std::optional<int64_t> forced_bos_token_id = {};  // the token after a prompt of one token
+  std::vector<int64_t> forced_eos_token_id = {};    // one of these is the last token there may be
+  std::vector<int64_t> suppress_tokens = {};        // never chosen
+  std::vector<int64_t> begin_suppress_tokens = {};  // not chosen as the first token
+  /// What the decoder of an encoder-decoder begins with; absent: the BOS token.
+  std::optional<int64_t> decoder_start_token_id = {};
+  /// Of a model of speech (Whisper): the code of the language that is spoken ("en"); empty: the
+  /// model finds out. And "transcribe" or "translate"; empty: as the artifact says.
+  std::string language = {};
+  std::string task = {};
+
+  /// Reads a generation_config.json; where it has no eos_token_id, pad_token_id, bos_token_id
+  /// or decoder_start_token_id, config.json's serve. Without one (empty text) all is read from
+  /// config.json, as Transformers does. Unknown keys are ignored. Errors: corrupt for a wrong type;
+  /// unsupported, naming all keys, if one that changes what is generated, and that is not among the
+  /// fields above, has a value that does so (num_beams 4).
   static GenerationConfig from_json(std::string_view generation_config_json,
                                     std::string_view config_json);
 };
@@ -110,10 +122,11 @@ using OnText = std::function<bool(std::string_view text)>;
 
 struct GeneratorImpl;
 
-/// A model that generates: both components are loaded. May be moved. For one thread at a time.
+/// A model that generates: all components are loaded. May be moved. For one thread at a time.
 class Generator {
  public:
-  /// Opens what export_for_generation() saved (ours, or Transformers' with a growing cache).
+  /// Opens what export_for_generation() saved (ours, or Transformers' with a growing cache, which
+  /// has its encoder, if it needs one, as an export of its own in the folder "encoder" inside).
   /// Errors: as ExportedModel::from_pretrained; invalid_argument if there are no components prefill
   /// and decode; unsupported if they take inputs that the loop cannot give; those of the runtime.
   static Generator open(const std::filesystem::path& directory, const RunOptions& options = {},
@@ -128,17 +141,31 @@ class Generator {
   const Tokenizer& tokenizer();
 
   /// Continues all prompts (token ids) as one batch: shorter ones are padded on the left, and a
-  /// sequence that has ended is fed padding until all have.
-  /// Errors: invalid_argument for a configuration that makes no sense (all of its faults), no
-  /// prompts, an empty prompt without a BOS token, negative ids, a prompt that max_length does not
-  /// hold; unsupported if the model takes no attention_mask and the prompts differ in length;
-  /// corrupt if the model's logits are not numbers; those of the runtime.
+  /// sequence that has ended is fed padding until all have. With an encoder, the prompts are what
+  /// it reads, padded on the right, and the decoder begins with decoder_start_token_id. Errors:
+  /// invalid_argument for a configuration that makes no sense (all of its faults), no prompts, an
+  /// empty prompt without a BOS token, negative ids, a prompt that max_length does not hold;
+  /// unsupported if the model takes no attention_mask and the prompts differ in length; corrupt if
+  /// the model's logits are not numbers; those of the runtime.
   GenerationResult generate(std::span<const std::vector<int64_t>> prompts,
                             const GenerationConfig& config, const OnToken& on_token = {});
 
-  /// Continues a text. Errors: as generate() and Tokenizer::encode.
+  /// Generates from what an encoder reads, by the names of its inputs: "input_features" [batch,
+  /// mel, frames], or "input_ids" with "attention_mask". "decoder_input_ids" [batch, n] among them
+  /// is what the decoder begins with, after decoder_start_token_id. Errors: as generate();
+  /// invalid_argument if the model has no encoder, or inputs do not fit.
+  GenerationResult generate_from(const NamedTensors& inputs, const GenerationConfig& config,
+                                 const OnToken& on_token = {});
+
+  /// Continues a text; with an encoder: what the model makes of it. Errors: as generate() and
+  /// Tokenizer::encode.
   GeneratedText generate_text(std::string_view prompt, const GenerationConfig& config,
                               const OnText& on_text = {});
+
+  /// The text of the only row of generate_from(). Errors: as that, and Tokenizer::decode;
+  /// invalid_argument for several rows.
+  GeneratedText generate_text_from(const NamedTensors& inputs, const GenerationConfig& config,
+                                   const OnText& on_text = {});
 
   /// Answers a conversation, written as the chat template says. Errors: as generate() and
   /// Tokenizer::apply_chat_template.

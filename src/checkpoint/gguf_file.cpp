@@ -112,7 +112,7 @@ class GgufParser {
  private:
   void init(const std::filesystem::path& path) {
     gguf_.file_ = MappedFile::open(path);
-    gguf_.label_ = path.filename().string();
+    gguf_.label_ = path.string();
   }
 
   template <class... Args>

@@ -69,7 +69,7 @@ class GgufFile {
   static GgufFile open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_->path(); }
-  /// The file's name without its folder: how messages name it.
+  /// The path as it was given: how messages name the file.
   const std::string& label() const { return label_; }
   uint32_t version() const { return version_; }
   /// In the file's order.

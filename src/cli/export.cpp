@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -67,6 +68,7 @@ OnnxConfig config_of(const Options& options) {
 struct Export {
   ExportedModel model;
   std::string task;
+  uint64_t written_bytes = 0;
   double seconds = 0;
   ModelFacts facts;  // of a dry run
 };
@@ -98,7 +100,11 @@ bool is_program(const Options& options) {
 Export make_export(const Options& options, const Sink& sink) {
   const OnnxConfig config = config_of(options);
   const OnnxExporter exporter;
-  Export made{.model = ExportedModel(nullptr), .task = "program", .seconds = 0, .facts = {}};
+  Export made{.model = ExportedModel(nullptr),
+              .task = "program",
+              .written_bytes = 0,
+              .seconds = 0,
+              .facts = {}};
   if (is_program(options)) {
     made.model = exporter.export_program(options.checkpoint, config, sink);
     if (options.dry_run) made.facts = facts_of_program(options.checkpoint);
@@ -113,9 +119,16 @@ Export make_export(const Options& options, const Sink& sink) {
   return made;
 }
 
+uint64_t total_bytes(const std::vector<ArtifactFile>& files) {
+  uint64_t total = 0;
+  for (const ArtifactFile& file : files) total += file.size_bytes;
+  return total;
+}
+
 Export do_export(const Options& options, Console& console) {
   const auto begun = std::chrono::steady_clock::now();
   Export made = make_export(options, console.sink());
+  made.written_bytes = total_bytes(made.model.files(options.output));
   if (!options.dry_run) {
     const InterruptGuard guard;
     made.model.save_pretrained(options.output, console.sink());
@@ -126,10 +139,9 @@ Export do_export(const Options& options, Console& console) {
   return made;
 }
 
-uint64_t total_bytes(const ExportedModel& model) {
-  uint64_t total = 0;
-  for (const ArtifactFile& file : model.files()) total += file.size_bytes;
-  return total;
+bool has_tokenizer(const ExportedModel& model) {
+  return std::ranges::any_of(model.files(),
+                             [](const ArtifactFile& f) { return f.name == "tokenizer.json"; });
 }
 
 Json report(const Options& options, const Export& made) {
@@ -154,7 +166,9 @@ Json report(const Options& options, const Export& made) {
     entry["bytes"] = file.size_bytes;
     out["files"].push_back(std::move(entry));
   }
-  out["bytes"] = total_bytes(made.model);
+  out["bytes"] = total_bytes(made.model.files());
+  out["written_bytes"] = made.written_bytes;
+  out["tokenizer"] = has_tokenizer(made.model);
   if (options.dry_run) {
     out["parameters"] = made.facts.num_parameters;
     out["state_bytes_per_token"] = made.facts.state_bytes_per_token;
@@ -179,7 +193,6 @@ std::string describe(const Options& options, const Export& made, const Console& 
                                           : format_bytes(file.size_bytes)});
   }
   out += files.text() + "\n";
-  const uint64_t bytes = total_bytes(made.model);
   if (options.dry_run) {
     out += fmt::format("{} parameters", format_exact(made.facts.num_parameters));
     if (made.facts.state_bytes_per_token > 0) {
@@ -187,11 +200,11 @@ std::string describe(const Options& options, const Export& made, const Console& 
           fmt::format(", {} B of cache per token", format_exact(made.facts.state_bytes_per_token));
     }
     return out + fmt::format("\n{} would write {} to {}\n",
-                             console.tinted(Tint::kGreen, "Dry run:"), format_bytes(bytes),
-                             printable(options.output));
+                             console.tinted(Tint::kGreen, "Dry run:"),
+                             format_bytes(made.written_bytes), printable(options.output));
   }
   return out + fmt::format("{} {} to {} in {}\n", console.tinted(Tint::kGreen, "Wrote"),
-                           format_bytes(bytes), printable(options.output),
+                           format_bytes(made.written_bytes), printable(options.output),
                            format_duration(made.seconds));
 }
 
@@ -210,7 +223,8 @@ constexpr Description kDescription = {
     .text =
         "Writes a directory that holds the graphs, one copy of the weights, the configuration and "
         "the tokenizer. A class "
-        "that generates text becomes the components prefill and decode, which share their weights; "
+        "that generates text becomes the components prefill and decode, which share their weights (and an "
+        "encoder before them, where the model has one); "
         "any other becomes "
         "one component, model. So does a program that PyTorch captured (torch.export.save), of any "
         "model; operators that "
@@ -242,6 +256,13 @@ void add_shape_options(CLI::App& app, Options& options) {
       ->group(group);
 }
 
+std::string cache_name_problem(const std::string& word) {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  const bool is_word = !word.empty() && word.find_first_not_of(kLetters) == word.npos;
+  return is_word ? "" : "'" + word + "' is not made of letters, digits and _";
+}
+
 void add_graph_options(CLI::App& app, Options& options) {
   const std::string group = "Graphs and weights";
   add_choice(app, "--dtype", options.dtype, {"f32", "f16", "bf16"},
@@ -249,9 +270,10 @@ void add_graph_options(CLI::App& app, Options& options) {
              "kernels for it, else f32. A "
              "weight that does not fit is an error.")
       ->group(group);
-  app.add_option("--opset", options.opset, "ONNX opset, 18 to 24; by default 20.")
-      ->type_name("N")
-      ->group(group);
+  limit(app.add_option("--opset", options.opset, "ONNX opset, 18 to 24; by default 20.")
+            ->type_name("N")
+            ->group(group),
+        18, 24);
   add_choice(app, "--weights", options.weights, {"copy", "reference"},
              "copy: into the artifact's own data file (the default). reference: the graphs point "
              "into the checkpoint's "
@@ -270,7 +292,8 @@ void add_graph_options(CLI::App& app, Options& options) {
                  "default), or cache as newer "
                  "Transformers say.")
       ->type_name("NAME")
-      ->group(group);
+      ->group(group)
+      ->check(cache_name_problem, "");
 }
 
 }  // namespace

@@ -5,13 +5,16 @@
 #include <CLI/App.hpp>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "checkpoint/safetensors.h"
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/interrupt.h"
@@ -21,10 +24,15 @@
 namespace tranship::cli {
 namespace {
 
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+
 struct Options {
   std::string directory;
   std::optional<std::string> prompt;
   std::string prompt_file;
+  std::string input_file;
+  std::string language;
+  std::string task;
   bool chat = false;
   std::string system;
   bool greedy = false;
@@ -78,6 +86,8 @@ GenerationConfig config_of(const Options& options, GenerationConfig config) {
   if (options.repetition_penalty) config.repetition_penalty = *options.repetition_penalty;
   if (options.seed) config.seed = options.seed;
   if (options.max_new_tokens) config.max_new_tokens = options.max_new_tokens;
+  if (!options.language.empty()) config.language = options.language;
+  if (!options.task.empty()) config.task = options.task;
   config.stop_strings.insert(config.stop_strings.end(), options.stop_strings.begin(),
                              options.stop_strings.end());
   return config;
@@ -125,6 +135,8 @@ Json report(const GeneratedText& made) {
 GeneratedText generate(Generator& generator, const Options& options, const std::string& prompt,
                        const OnText& on_text) {
   const GenerationConfig config = config_of(options, generator.generation_config());
+  if (!options.input_file.empty())
+    return generator.generate_text_from(read_safetensors(options.input_file), config, on_text);
   if (!options.chat) return generator.generate_text(prompt, config, on_text);
   std::vector<ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
@@ -140,7 +152,7 @@ void run(const Options& options, Console& console) {
         "--greedy takes the most likely token: --temperature, --top-k, --top-p and --seed have no "
         "say in it");
   }
-  const std::string prompt = read_prompt(options);
+  const std::string prompt = options.input_file.empty() ? read_prompt(options) : std::string();
   RunOptions run_options = options.run;
   run_options.library = options.library;
   Generator generator = Generator::open(options.directory, run_options, console.sink());
@@ -157,39 +169,52 @@ void run(const Options& options, Console& console) {
 
 constexpr Description kDescription = {
     .name = "generate",
-    .summary = "Generates text with an artifact of prefill and decode.",
+    .summary = "Generates text with an artifact made for generation.",
     .text =
         "The text streams to standard output. What no option says comes from the artifact's "
         "generation_config.json. The "
-        "prompt is --prompt, --prompt-file, or standard input.",
+        "prompt is --prompt, --prompt-file, or standard input; an encoder-decoder writes what it "
+        "makes of it. What is no text comes by --inputs.",
     .examples =
         "  tranship generate smollm2-onnx --chat --prompt \"What is the capital of France?\"\n"
         "  tranship generate smollm2-onnx --prompt \"Once upon a time\" --temperature 0.8 --seed "
         "1\n"
+        "  tranship generate whisper-onnx --inputs features.safetensors --language en\n"
         "  echo \"def fibonacci(n):\" | tranship generate coder-onnx --greedy --max-new-tokens 64 "
         "--stats"};
 
 void add_sampling_options(CLI::App& app, Options& options) {
   const std::string group = "Choosing tokens";
   app.add_flag("--greedy", options.greedy, "Always the most likely token.")->group(group);
-  app.add_option("--temperature", options.temperature,
-                 "Over 1 for more surprise, under 1 for less. Samples.")
-      ->type_name("T")
-      ->group(group);
-  app.add_option("--top-k", options.top_k, "Only the K most likely tokens; 0 for all. Samples.")
-      ->type_name("K")
-      ->group(group);
-  app.add_option("--top-p", options.top_p,
-                 "Only the most likely tokens that together have probability P. Samples.")
-      ->type_name("P")
-      ->group(group);
-  app.add_option("--repetition-penalty", options.repetition_penalty,
-                 "Over 1, tokens that were there become less likely.")
-      ->type_name("R")
-      ->group(group);
-  app.add_option("--seed", options.seed, "The same seed gives the same text. Samples.")
-      ->type_name("N")
-      ->group(group);
+  const auto is_positive = [](double value) { return value > 0; };
+  limit(app.add_option("--temperature", options.temperature,
+                       "Over 1 for more surprise, under 1 for less. Samples.")
+            ->type_name("T")
+            ->group(group),
+        is_positive, "a number over 0 (--greedy takes the most likely token)");
+  limit(
+      app.add_option("--top-k", options.top_k, "Only the K most likely tokens; 0 for all. Samples.")
+          ->type_name("K")
+          ->group(group),
+      0, kMost);
+  limit(
+      app.add_option("--top-p", options.top_p,
+                     "Only the most likely tokens that together have probability P. Samples.")
+          ->type_name("P")
+          ->group(group),
+      [](double value) { return value >= 0 && value <= 1; }, "a number from 0 to 1");
+  limit(app.add_option("--repetition-penalty", options.repetition_penalty,
+                       "Over 1, tokens that were there become less likely.")
+            ->type_name("R")
+            ->group(group),
+        is_positive, "a number over 0");
+  const auto is_seed = [](double value) {
+    return value >= 0 && value < 0x1p64 && value == std::floor(value);
+  };
+  limit(app.add_option("--seed", options.seed, "The same seed gives the same text. Samples.")
+            ->type_name("N")
+            ->group(group),
+        is_seed, "a whole number of 64 bits");
 }
 
 }  // namespace
@@ -202,18 +227,36 @@ Command add_generate(CLI::App& root, Console& console) {
   auto* prompt =
       app->add_option("--prompt", options->prompt, "The text to continue, or the question.")
           ->type_name("TEXT");
-  app->add_option("--prompt-file", options->prompt_file, "A file with the prompt.")
+  auto* prompt_file =
+      app->add_option("--prompt-file", options->prompt_file, "A file with the prompt.")
+          ->type_name("FILE")
+          ->excludes(prompt);
+  auto* chat = app->add_flag("--chat", options->chat,
+                             "The prompt is a question: it is put into the model's chat template.");
+  app->add_option(
+         "--inputs", options->input_file,
+         "Instead of a prompt, for an encoder that reads no text: a .safetensors file with "
+         "its inputs by name (input_features).")
       ->type_name("FILE")
-      ->excludes(prompt);
-  app->add_flag("--chat", options->chat,
-                "The prompt is a question: it is put into the model's chat template.");
+      ->excludes(prompt)
+      ->excludes(prompt_file)
+      ->excludes(chat);
   app->add_option("--system", options->system,
                   "With --chat: what the model is told before the question.")
       ->type_name("TEXT");
-  app->add_option("--max-new-tokens", options->max_new_tokens, "At most so many new tokens.")
-      ->type_name("N");
+  limit(app->add_option("--max-new-tokens", options->max_new_tokens, "At most so many new tokens.")
+            ->type_name("N"),
+        1, kMost);
+  app->add_option("--language", options->language,
+                  "Of speech: the code of its language (en); left out, the model finds out.")
+      ->type_name("CODE");
+  app->add_option("--task", options->task, "Of speech: transcribe or translate.")
+      ->type_name("NAME");
   add_repeated(*app, "--stop", options->stop_strings, "TEXT",
-               "Ends where the new text has this. May be repeated.");
+               "Ends where the new text has this. May be repeated.")
+      ->check(
+          [](const std::string& word) { return word.empty() ? "an empty text ends nothing" : ""; },
+          "");
   add_sampling_options(*app, *options);
   app->add_flag("--stats", options->stats, "Prints times and tokens per second to standard error.");
   app->add_flag("--json", options->json,

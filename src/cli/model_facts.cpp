@@ -46,7 +46,8 @@ ModelFacts facts_of(const ir::Program& made) {
   }
   const ir::Component& last = made.components.back();
   for (const ir::State& state : last.states)
-    facts.state_bytes_per_token += bytes_per_token(*last.graph, state);
+    if (state.kind == ir::State::Kind::kAppend)
+      facts.state_bytes_per_token += bytes_per_token(*last.graph, state);
   facts.tied_embeddings = has_tied_embeddings(*last.graph);
   return facts;
 }
@@ -55,9 +56,26 @@ ModelFacts facts_of_program(const std::filesystem::path& pt2) {
   return facts_of(pt2::import_program(pt2::open_archive(pt2), pt2.string()).program);
 }
 
+namespace {
+
+/// What a JSON file without a model_type is, and what to do with it.
+std::string_view hint_of(const Config& config) {
+  if (config.has("weight_map"))
+    return "it is the index of a sharded checkpoint: give its directory";
+  if (config.has("export_format")) return "it is an artifact's export.json: give its directory";
+  if (config.has("model") && config.has("added_tokens")) return "it is a tokenizer";
+  return "expected a model's config.json";
+}
+
+}  // namespace
+
 Checkpoint open_config(const std::filesystem::path& path) {
   auto data = std::make_shared<CheckpointData>();
   data->config = Config::parse(path.string(), read_text(path));
+  if (!data->config.has("model_type")) {
+    fail(ErrorKind::kInvalidArgument, "[open] '{}' is JSON without a model_type: {}", path.string(),
+         hint_of(data->config));
+  }
   return Checkpoint(std::move(data));
 }
 

@@ -131,6 +131,19 @@ TEST(ExportJson, file_names_that_lead_elsewhere_are_corrupt) {
               HasSubstr("tranship.files.../x is"));
 }
 
+TEST(ExportJson, small_files_may_lie_in_the_folder_of_chat_templates_and_in_no_other) {
+  const auto with_small_file = [](const std::string& name) {
+    Manifest manifest = example();
+    manifest.small_files = {{name, 3}};
+    return write_manifest(manifest);
+  };
+  const std::string text = with_small_file("chat_templates/tool_use.jinja");
+  EXPECT_EQ(read_manifest("export.json", text).small_files.at(0).name,
+            "chat_templates/tool_use.jinja");
+  for (const char* name : {"chat_templates/../x", "chat_templates/", "chat_templates/..", "a/b"})
+    EXPECT_THAT(message_of(with_small_file(name)), HasSubstr("expected the plain name")) << name;
+}
+
 TEST(ExportJson, too_many_components_are_corrupt) {
   Json json = {{"export_format", "onnx"}, {"components", Json::object()}};
   for (int i = 0; i < 65; ++i) json["components"][std::to_string(i)] = {{"file", "m.onnx"}};

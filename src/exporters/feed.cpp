@@ -36,29 +36,52 @@ struct CallSizes {
   int64_t past = 0;  // tokens that are cached
 };
 
-std::optional<CallSizes> sizes_of(const NamedTensors& feed) {
-  const auto ids = feed.find("input_ids");
-  if (ids == feed.end() || ids->second.shape().size() != 2) return std::nullopt;
-  CallSizes sizes{ids->second.shape()[0], ids->second.shape()[1], 0};
+constexpr std::string_view kDecoder = "decoder_";
+
+/// How many tokens are cached, of the text itself: not what a decoder keeps of an encoder.
+int64_t past_of(const NamedTensors& feed) {
+  int64_t past = 0;
   for (const auto& [name, tensor] : feed) {
-    if (name.ends_with(".keys") && tensor.shape().size() == 4) sizes.past = tensor.shape()[2];
+    const bool is_cross = name.find(".cross_attention_cache.") != std::string::npos;
+    if (name.ends_with(".keys") && tensor.shape().size() == 4 && !is_cross)
+      past = tensor.shape()[2];
   }
+  return past;
+}
+
+std::optional<CallSizes> sizes_of(const NamedTensors& feed, const std::string& name, size_t rank) {
+  const auto found = feed.find(name);
+  if (found == feed.end() || found->second.shape().size() != rank) return std::nullopt;
+  return CallSizes{found->second.shape()[0], found->second.shape()[1], 0};
+}
+
+/// The sizes of what an optional input belongs to: the tokens, the decoder's tokens, or what an
+/// encoder made.
+std::optional<CallSizes> sizes_for(const std::string& input, const NamedTensors& feed) {
+  const bool is_decoders = input.starts_with(kDecoder);
+  std::optional<CallSizes> sizes =
+      sizes_of(feed, is_decoders ? "decoder_input_ids" : "input_ids", 2);
+  if (!is_decoders && !sizes) sizes = sizes_of(feed, "encoder_outputs.last_hidden_state", 3);
+  const bool is_encoders = !is_decoders && !feed.contains("input_ids");
+  if (sizes && !is_encoders) sizes->past = past_of(feed);
   return sizes;
 }
 
 /// What the model itself would take for an input that is not given.
-std::optional<Tensor> default_of(const Port& input, const CallSizes& sizes) {
+std::optional<Tensor> default_of(const Port& input, const NamedTensors& feed) {
   if (input.dtype != DType::kI64 || input.shape.size() != 2) return std::nullopt;
-  if (input.name == "token_type_ids") return Tensor(DType::kI64, {sizes.batch, sizes.length});
-  if (input.name == "attention_mask") {
-    Tensor mask(DType::kI64, {sizes.batch, sizes.past + sizes.length});
+  const std::optional<CallSizes> sizes = sizes_for(input.name, feed);
+  if (!sizes) return std::nullopt;
+  if (input.name == "token_type_ids") return Tensor(DType::kI64, {sizes->batch, sizes->length});
+  if (input.name == "attention_mask" || input.name == "decoder_attention_mask") {
+    Tensor mask(DType::kI64, {sizes->batch, sizes->past + sizes->length});
     std::ranges::fill(mask.i64(), 1);
     return mask;
   }
   if (input.name == "position_ids") {
-    Tensor positions(DType::kI64, {sizes.batch, sizes.length});
+    Tensor positions(DType::kI64, {sizes->batch, sizes->length});
     for (int64_t i = 0; i < positions.num_elements(); ++i) {
-      positions.i64()[static_cast<size_t>(i)] = sizes.past + i % sizes.length;
+      positions.i64()[static_cast<size_t>(i)] = sizes->past + i % sizes->length;
     }
     return positions;
   }
@@ -96,8 +119,15 @@ std::string shown(const Port& input, const Symbols& symbols) {
   return "[" + text + "]";
 }
 
+/// An input without axes is a scalar, or one of which the program does not say them.
+void check_rank(const Port& input, const Tensor& tensor) {
+  if (input.shape.empty() || tensor.shape().size() == input.shape.size()) return;
+  fail(ErrorKind::kInvalidArgument, "[run] '{}' is {}: {} axes, expected {}: {}", input.name,
+       ir::Shape::of(tensor.shape()).text(), tensor.shape().size(), input.shape.size(),
+       shown(input, {}));
+}
+
 void check_axes(const Port& input, const Tensor& tensor, const Symbols& symbols) {
-  if (tensor.shape().size() != input.shape.size()) return;  // the runtime's own message is good
   for (size_t axis = 0; axis < input.shape.size(); ++axis) {
     const std::optional<ir::Dim> dim = declared(input.shape[axis]);
     if (!dim) continue;
@@ -112,11 +142,12 @@ void check_axes(const Port& input, const Tensor& tensor, const Symbols& symbols)
 
 }  // namespace
 
-void check_sizes_agree(const std::vector<Port>& inputs, const NamedTensors& given) {
+void check_sizes(const std::vector<Port>& inputs, const Ranges& ranges, const NamedTensors& given) {
   Symbols symbols;  // each from the first input that has it as an axis
   for (const Port& input : inputs) {
     const auto it = given.find(input.name);
-    if (it == given.end() || it->second.shape().size() != input.shape.size()) continue;
+    if (it == given.end()) continue;
+    check_rank(input, it->second);
     for (size_t axis = 0; axis < input.shape.size(); ++axis) {
       const std::optional<ir::Dim> dim = declared(input.shape[axis]);
       if (dim && dim->as_symbol()) symbols.try_emplace(*dim->as_symbol(), it->second.shape()[axis]);
@@ -125,6 +156,14 @@ void check_sizes_agree(const std::vector<Port>& inputs, const NamedTensors& give
   for (const Port& input : inputs) {
     const auto it = given.find(input.name);
     if (it != given.end()) check_axes(input, it->second, symbols);
+  }
+  for (const auto& [symbol, size] : symbols) {
+    const auto range = ranges.find(symbol);
+    if (range == ranges.end()) continue;
+    if (size >= range->second.min && size <= range->second.max.value_or(size)) continue;
+    fail(ErrorKind::kInvalidArgument,
+         "[run] '{}' is {}, outside of the range that it was exported for, {}", symbol, size,
+         text_of(range->second));
   }
 }
 
@@ -142,14 +181,14 @@ Feed feed(std::string_view component, const std::vector<Port>& inputs, const Nam
     if (found == given.end()) {
       absent.push_back(&input);
     } else {
+      check_rank(input, found->second);
       out.tensors.emplace(input.name, found->second);
       used.insert(found->first);
     }
   }
-  const std::optional<CallSizes> sizes = sizes_of(out.tensors);
   std::vector<std::string> missing;
   for (const Port* input : absent) {
-    std::optional<Tensor> made = sizes ? default_of(*input, *sizes) : std::nullopt;
+    std::optional<Tensor> made = default_of(*input, out.tensors);
     if (made) {
       out.tensors.emplace(input->name, std::move(*made));
     } else {

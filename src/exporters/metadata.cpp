@@ -8,6 +8,9 @@ namespace tranship::exporters {
 namespace {
 
 constexpr std::string_view kCacheClass = "transformers.cache_utils:DynamicCache";
+constexpr std::string_view kEncoderDecoderCacheClass =
+    "transformers.cache_utils:EncoderDecoderCache";
+constexpr std::string_view kStateLayerClass = "transformers.cache_utils:LinearAttentionLayer";
 constexpr std::string_view kLayerClass = "transformers.cache_utils:DynamicLayer";
 
 // PyTorch's tree specs: a tree of {type, context, children_spec}; a tensor is a leaf. A context is
@@ -27,23 +30,78 @@ Json object_state(std::string_view type, Json state) {
 
 Json tensor_state(int64_t index) { return {{"_t", "tensor"}, {"i", index}}; }
 
-/// A DynamicCache that has seen tokens: keys and values of each layer.
-Json cache(int64_t num_layers, DType dtype) {
+Json cache_of(Json layers) {
+  return object_state(kCacheClass, {{"layers", std::move(layers)},
+                                    {"layer_class_to_replicate", nullptr},
+                                    {"offloading", false}});
+}
+
+/// A DynamicCache that has seen tokens: keys and values of each layer, from tensor `first` on.
+Json dynamic_cache(int64_t num_layers, int64_t first, DType dtype) {
   Json layers = Json::array();
-  Json leaves = Json::array();
   for (int64_t i = 0; i < num_layers; ++i) {
     layers.push_back(
-        object_state(kLayerClass, {{"keys", tensor_state(2 * i)},
-                                   {"values", tensor_state(2 * i + 1)},
+        object_state(kLayerClass, {{"keys", tensor_state(first + 2 * i)},
+                                   {"values", tensor_state(first + 2 * i + 1)},
                                    {"is_initialized", true},
                                    {"dtype", {{"_t", "dtype"}, {"n", torch_name(dtype)}}},
                                    {"device", {{"_t", "device"}, {"s", "cpu"}}}}));
-    leaves.push_back(leaf());
-    leaves.push_back(leaf());
   }
-  Json state = {
-      {"layers", std::move(layers)}, {"layer_class_to_replicate", nullptr}, {"offloading", false}};
-  return tree(kCacheClass, object_state(kCacheClass, std::move(state)), std::move(leaves));
+  return cache_of(std::move(layers));
+}
+
+/// What a layer has for its only state.
+Json only(Json value) {
+  return {{"_t", "items"}, {"v", Json::array({Json::array({0, std::move(value)})})}};
+}
+
+/// A DynamicCache of layers that keep a convolution's window and a scan's state.
+Json state_cache(int64_t num_layers, int64_t conv_kernel_size, DType dtype) {
+  Json layers = Json::array();
+  for (int64_t i = 0; i < num_layers; ++i) {
+    layers.push_back(
+        object_state(kStateLayerClass, {{"number_of_states", 1},
+                                        {"conv_states", only(tensor_state(2 * i))},
+                                        {"recurrent_states", only(tensor_state(2 * i + 1))},
+                                        {"is_conv_states_initialized", only(true)},
+                                        {"is_recurrent_states_initialized", only(true)},
+                                        {"has_previous_state", only(true)},
+                                        {"conv_kernel_size", only(conv_kernel_size)},
+                                        {"device", {{"_t", "device"}, {"s", "cpu"}}},
+                                        {"dtype", {{"_t", "dtype"}, {"n", torch_name(dtype)}}},
+                                        {"record_past", false}}));
+  }
+  return cache_of(std::move(layers));
+}
+
+std::string_view cache_class(const tasks::Signature& signature) {
+  return signature.num_cross_layers > 0 ? kEncoderDecoderCacheClass : kCacheClass;
+}
+
+Json cache(const tasks::Signature& signature, DType dtype) {
+  const int64_t num_layers = signature.num_cache_layers, num_cross = signature.num_cross_layers;
+  Json leaves = Json::array();
+  for (int64_t i = 0; i < 2 * (num_layers + num_cross); ++i) leaves.push_back(leaf());
+  Json state = signature.conv_kernel_size > 0
+                   ? state_cache(num_layers, signature.conv_kernel_size, dtype)
+                   : dynamic_cache(num_layers, 0, dtype);
+  if (num_cross > 0) {
+    Json is_updated = Json::array();
+    for (int64_t i = 0; i < num_cross; ++i) is_updated.push_back(Json::array({i, true}));
+    state =
+        object_state(kEncoderDecoderCacheClass,
+                     {{"self_attention_cache", std::move(state)},
+                      {"cross_attention_cache", dynamic_cache(num_cross, 2 * num_layers, dtype)},
+                      {"is_updated", {{"_t", "items"}, {"v", std::move(is_updated)}}}});
+  }
+  return tree(cache_class(signature), state, std::move(leaves));
+}
+
+/// An output of a model, with its fields.
+Json model_output(const std::string& name, const std::vector<std::string>& fields, Json children) {
+  const bool full_path = name.find('.') != std::string::npos;
+  return tree(full_path ? name : "transformers.modeling_outputs." + name, Json(fields),
+              std::move(children));
 }
 
 std::string dump(Json root) {
@@ -70,11 +128,19 @@ const ir::Input* find_input(const ir::Graph& graph, std::string_view name) {
   return nullptr;
 }
 
+constexpr const char* kEncoderState = "last_hidden_state";
+
 std::string in_spec(const tasks::Signature& signature, const ir::Graph& graph, DType dtype) {
   Json children = Json::array();
   for (const std::string& name : signature.arguments) {
-    children.push_back(
-        find_input(graph, name) != nullptr ? leaf() : cache(signature.num_cache_layers, dtype));
+    if (find_input(graph, name) != nullptr) {
+      children.push_back(leaf());
+    } else if (name == signature.cache) {
+      children.push_back(cache(signature, dtype));
+    } else {
+      children.push_back(
+          model_output(signature.encoder_output_class, {kEncoderState}, Json::array({leaf()})));
+    }
   }
   Json call = Json::array();
   call.push_back(tree("builtins.tuple", nullptr, Json::array()));
@@ -83,16 +149,24 @@ std::string in_spec(const tasks::Signature& signature, const ir::Graph& graph, D
 }
 
 std::string out_spec(const tasks::Signature& signature, DType dtype) {
-  const bool gives_cache = signature.num_cache_layers > 0;  // then the last field
   Json children = Json::array();
-  for (size_t i = 0; i < signature.fields.size(); ++i) {
-    const bool is_cache = gives_cache && i + 1 == signature.fields.size();
-    children.push_back(is_cache ? cache(signature.num_cache_layers, dtype) : leaf());
+  for (const std::string& field : signature.fields)
+    children.push_back(field == signature.cache ? cache(signature, dtype) : leaf());
+  return dump(model_output(signature.output_class, signature.fields, std::move(children)));
+}
+
+Json describe_argument(const std::string& name, const tasks::Signature& signature,
+                       const ir::Graph& graph,
+                       const std::map<std::string, int64_t>& example_sizes) {
+  if (const ir::Input* input = find_input(graph, name))
+    return describe_input(*input, example_sizes);
+  if (name == signature.cache) {
+    const std::string_view type = cache_class(signature);
+    return {{"container", type.substr(type.find(':') + 1)}};
   }
-  const bool full_path = signature.output_class.find('.') != std::string::npos;
-  const std::string type = full_path ? signature.output_class
-                                     : "transformers.modeling_outputs." + signature.output_class;
-  return dump(tree(type, Json(signature.fields), std::move(children)));
+  const ir::Input* states = find_input(graph, name + "." + kEncoderState);
+  check(states != nullptr, "an argument is an input, a cache or an encoder's outputs");
+  return {{"leaves", {{kEncoderState, describe_input(*states, example_sizes)}}}};
 }
 
 }  // namespace
@@ -101,11 +175,8 @@ ExportMetadata describe(const tasks::Signature& signature, const ir::Graph& grap
                         const std::string& architecture, DType dtype, const OnnxConfig& config,
                         const std::map<std::string, int64_t>& example_sizes) {
   Json kwargs = Json::object();
-  for (const std::string& name : signature.arguments) {
-    const ir::Input* input = find_input(graph, name);
-    kwargs[name] = input != nullptr ? describe_input(*input, example_sizes)
-                                    : Json{{"container", "DynamicCache"}};
-  }
+  for (const std::string& name : signature.arguments)
+    kwargs[name] = describe_argument(name, signature, graph, example_sizes);
   ExportMetadata metadata;
   metadata.architecture = architecture;
   metadata.packages = {{"tranship", std::string(version())}};

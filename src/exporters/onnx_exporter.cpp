@@ -52,6 +52,7 @@ void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DTy
     artifact.manifest.components.push_back({component.name, component.name + ".onnx", metadata});
     ExportedProgram program =
         exporters::describe_ports(*component.graph, artifact.program->num_nodes(component.name));
+    artifact.ranges.emplace(component.name, exporters::ranges_of(metadata, program.inputs()));
     artifact.components.emplace_back(component.name,
                                      ExportedComponent{std::move(program), std::move(metadata)});
   }
@@ -62,12 +63,35 @@ void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DTy
   }
 }
 
+/// A graph that takes one length only is no use for text of any length.
+void warn_of_fixed_lengths(const ShapePlan& shapes, const Sink& sink) {
+  for (const auto& [axis, what] :
+       {std::pair("sequence", "prefill takes prompts of exactly so many tokens"),
+        std::pair("past", "decode takes exactly so many cached tokens")}) {
+    const auto fixed = shapes.sizes.find(axis);
+    if (fixed == shapes.sizes.end()) continue;
+    sink.warn(fmt::format(
+        "[export] '{}' is fixed at {}: {}, and `tranship generate` needs any number. Leave '{}' "
+        "open to generate text (--dim gives it a range)",
+        axis, fixed->second, what, axis));
+  }
+}
+
 ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const OnnxConfig& config,
                           const Sink& sink) {
   check_config(checkpoint, config);
+  if (checkpoint.data().kind != CheckpointKind::kSynthetic) {
+    const std::string problem = exporters::tokenizer_problem(checkpoint.data());
+    if (!problem.empty()) sink.warn(problem);
+  }
   const DType dtype =
       config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
+  if (dtype == DType::kBF16) {
+    sink.warn(
+        "[export] ONNX Runtime's CPU has next to no kernels for bf16: the artifact will not load "
+        "there. f32 runs everywhere");
+  }
   const tasks::TaskOptions options = {
       .dtype = dtype,
       .architecture = config.architecture,
@@ -79,6 +103,7 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                                 : tasks::generation(checkpoint.data(), options, sink);
   const ShapePlan shapes = exporters::plan_shapes(made.program, sample_inputs, config);
   exporters::apply_shapes(shapes, made.program);
+  if (task == Task::kGeneration) warn_of_fixed_lengths(shapes, sink);
 
   Artifact artifact;
   artifact.program = onnx::OnnxProgram::lower(made.program, exporters::onnx_options(config));

@@ -1,5 +1,6 @@
 // An artifact's way to disk and back. Whole or absent: export.json goes first and comes last.
 #include <algorithm>
+#include <set>
 #include <system_error>
 
 #include "base/atomic_file.h"
@@ -22,14 +23,34 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kManifestLimitBytes = 64u << 20;
 
-void make_directory(const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error || !fs::is_directory(directory, error)) {
-    fail(ErrorKind::kIo, "[save] '{}' cannot be made a directory: {}", directory.string(),
-         error ? error.message() : "something else is there");
+/// Makes a directory and those above it. What was made goes away with the object, if nothing is in
+/// it by then: an export that failed leaves no empty directory.
+class MadeDirectory {
+ public:
+  explicit MadeDirectory(const fs::path& directory) {
+    std::error_code error;
+    fs::path path = fs::absolute(directory, error).lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();  // "out/"
+    for (; !error && !path.empty() && !fs::exists(path, error); path = path.parent_path())
+      made_.push_back(path);
+    fs::create_directories(directory, error);
+    if (!error && fs::is_directory(directory, error)) return;
+    const std::string why = error ? error.message() : "something else is there";
+    remove_empty();
+    fail(ErrorKind::kIo, "[save] '{}' cannot be made a directory: {}", directory.string(), why);
   }
-}
+  ~MadeDirectory() { remove_empty(); }
+  MadeDirectory(const MadeDirectory&) = delete;
+  MadeDirectory& operator=(const MadeDirectory&) = delete;
+
+ private:
+  void remove_empty() const noexcept {
+    std::error_code ignored;
+    for (const fs::path& path : made_) fs::remove(path, ignored);
+  }
+
+  std::vector<fs::path> made_;  // the deepest first
+};
 
 /// Says that a disk is too small before a byte is written.
 void check_space(const fs::path& directory, const std::vector<ArtifactFile>& files) {
@@ -126,28 +147,73 @@ void check_sizes(const Artifact& artifact) {
   }
 }
 
-/// The files of an artifact that tranship did not write: a program and what Transformers puts
-/// beside it.
-std::vector<ArtifactFile> find_files(const Artifact& artifact) {
-  std::vector<ArtifactFile> files;
-  for (const Manifest::Component& component : artifact.manifest.components) {
-    files.push_back({component.file, size_of(artifact.directory / component.file)});
-    const std::string data = component.file + ".data";
-    std::error_code ignored;
-    if (fs::exists(artifact.directory / data, ignored))
-      files.push_back({data, size_of(artifact.directory / data)});
+/// Whether a name that a stranger wrote can only be that of a file in the same folder.
+bool is_plain(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
+/// Errors: io for weights that stayed behind when the programs were moved.
+void check_data_files(const Artifact& artifact) {
+  std::vector<std::string> missing;
+  std::error_code ignored;
+  for (const std::string& name : artifact.data_files) {
+    if (is_plain(name) && !fs::exists(artifact.directory / name, ignored)) missing.push_back(name);
   }
+  if (missing.empty()) return;
+  fail(ErrorKind::kIo,
+       "[load] '{}': the weights lie in {}, which is not there: move it along with the .onnx",
+       artifact.directory.string(), listed(missing));
+}
+
+/// The files of an artifact that tranship did not write: the programs, what their weights lie in
+/// whatever it is called, and the data file that Transformers puts beside each.
+std::vector<ArtifactFile> find_files(const Artifact& artifact) {
+  std::set<std::string> names;
+  for (const std::string& name : artifact.data_files) {
+    if (is_plain(name)) names.insert(name);
+  }
+  for (const Manifest::Component& component : artifact.manifest.components) {
+    names.insert(component.file);
+    std::error_code ignored;
+    const std::string data = component.file + ".data";
+    if (fs::exists(artifact.directory / data, ignored)) names.insert(data);
+  }
+  std::vector<ArtifactFile> files;
+  for (const std::string& name : names) files.push_back({name, size_of(artifact.directory / name)});
   return files;
+}
+
+/// Errors: io: the directory is none, or holds no whole export.
+[[noreturn]] void fail_without_manifest(const fs::path& directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    fail(ErrorKind::kIo,
+         "[load] '{}' is no directory, or is not there (`tranship export` makes one)",
+         directory.string());
+  }
+  std::vector<std::string> parts;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".onnx") || name.ends_with(".onnx.data") || is_leftover(entry.path()))
+      parts.push_back(name);
+  }
+  if (parts.empty()) {
+    fail(ErrorKind::kIo,
+         "[load] '{}' holds no export: there is no {} (`tranship export` makes one)",
+         directory.string(), kManifestFile);
+  }
+  std::ranges::sort(parts);
+  fail(ErrorKind::kIo,
+       "[load] '{}' holds an export that is not whole: there are {}, and no {}, which is written "
+       "last. It was interrupted, or it is still being written: wait, or export again",
+       directory.string(), listed(parts, 6), kManifestFile);
 }
 
 Artifact load(const fs::path& directory, const Sink& sink) {
   const fs::path manifest = directory / kManifestFile;
   std::error_code ignored;
-  if (!fs::exists(manifest, ignored)) {
-    fail(ErrorKind::kIo,
-         "[load] '{}' holds no export: there is no {} (`tranship export` makes one)",
-         directory.string(), kManifestFile);
-  }
+  if (!fs::exists(manifest, ignored)) fail_without_manifest(directory);
   Artifact artifact;
   artifact.directory = directory;
   artifact.manifest =
@@ -163,9 +229,12 @@ Artifact load(const fs::path& directory, const Sink& sink) {
     onnx::ModelSummary summary = onnx::read_summary(directory / component.file);
     artifact.data_files.merge(summary.data_files);
     ExportedProgram program(ports_of(summary.inputs), ports_of(summary.outputs), summary.num_nodes);
+    artifact.ranges.emplace(component.name,
+                            exporters::ranges_of(component.metadata, program.inputs()));
     artifact.components.emplace_back(component.name,
                                      ExportedComponent{std::move(program), component.metadata});
   }
+  check_data_files(artifact);
   if (artifact.manifest.files.empty()) artifact.manifest.files = find_files(artifact);
   artifact.small_files = exporters::small_files_in(directory);
   return artifact;
@@ -182,14 +251,26 @@ std::vector<ArtifactFile> ExportedModel::files() const {
   return files;
 }
 
+std::vector<ArtifactFile> ExportedModel::files(const fs::path& directory) const {
+  std::vector<ArtifactFile> written = files();
+  std::set<std::string> small;
+  for (const ArtifactFile& file : exporters::list(impl_->artifact->small_files))
+    small.insert(file.name);
+  std::erase_if(written, [&](const ArtifactFile& file) {
+    return small.contains(file.name) &&
+           exporters::stays(impl_->artifact->small_files, directory, file.name);
+  });
+  return written;
+}
+
 void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink) const {
   const Artifact& artifact = *impl_->artifact;
-  make_directory(directory);
+  const MadeDirectory made(directory);
   std::error_code ignored;
   if (!artifact.directory.empty() && fs::equivalent(artifact.directory, directory, ignored))
     return;  // it is there
   const DirectoryLock lock(directory);
-  const std::vector<ArtifactFile> planned = files();
+  const std::vector<ArtifactFile> planned = files(directory);
   for (const ArtifactFile& file : planned) remove_leftovers(directory / file.name);
   check_space(directory, planned);
   remove_manifest(directory);

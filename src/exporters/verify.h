@@ -43,6 +43,7 @@ struct Inputs {
   int64_t batch = 2;
   int64_t sequence = 4;
   int64_t past = 3;
+  int64_t image_side = 64;  // of images of any height and width
   uint64_t seed = 0;
 };
 

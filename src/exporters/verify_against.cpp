@@ -1,8 +1,10 @@
 // What an artifact computes, beside a reference on the same inputs.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -39,6 +41,7 @@ int64_t size_of_axis(const std::string& axis, const Inputs& inputs) {
   if (!axis.empty() && axis.find_first_not_of("0123456789") == axis.npos) return std::stoll(axis);
   if (axis == "batch") return inputs.batch;
   if (axis == "past") return inputs.past;
+  if (axis == "height" || axis == "width") return inputs.image_side;
   return inputs.sequence;
 }
 
@@ -72,11 +75,19 @@ OutputVerdict difference(const std::string& component, const std::string& name, 
   return verdict;
 }
 
-/// The longest sum: the widest row of a matrix.
+/// The longest sum: the widest row of a matrix, or of a convolution's window.
 int64_t longest_sum_of(const ir::Program& program) {
   int64_t longest = 1;
   for (const auto& [name, source] : program.parameters) {
-    if (source->shape().size() == 2) longest = std::max(longest, source->shape()[1]);
+    if (source->shape().size() >= 2) longest = std::max(longest, source->shape().back());
+  }
+  for (const ir::Component& component : program.components) {
+    for (const ir::Node& node : component.graph->nodes()) {
+      if (node.kind() != ir::OpKind::kConv) continue;
+      const std::vector<int64_t> window = component.graph->type(node.inputs[1]).shape.sizes();
+      longest = std::max(longest, std::accumulate(window.begin() + 1, window.end(), int64_t{1},
+                                                  std::multiplies<>()));
+    }
   }
   return longest;
 }
@@ -138,9 +149,12 @@ Reference reference_of(const ExportedModel& model, const Checkpoint& checkpoint,
   const OnnxConfig config = OnnxConfig::from_json(metadata.export_config);
   const DType dtype = find_dtype(metadata.export_dtype).value_or(DType::kF32);
   std::vector<std::string> taken;
-  const std::set<std::string> known = {"attention_mask", "token_type_ids", "position_ids"};
-  for (const Port& port : model.components().front().second.program.inputs()) {
-    if (known.contains(port.name)) taken.push_back(port.name);
+  const std::set<std::string> known = {"attention_mask", "token_type_ids", "position_ids",
+                                       "decoder_attention_mask"};
+  for (const auto& [name, component] : model.components()) {
+    for (const Port& port : component.program.inputs()) {
+      if (known.contains(port.name)) taken.push_back(port.name);
+    }
   }
   const tasks::TaskOptions options = {.dtype = dtype,
                                       .architecture = metadata.architecture,

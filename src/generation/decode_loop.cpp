@@ -94,7 +94,7 @@ GenerationResult decode_loop(CausalModel& model, std::span<const std::vector<int
   GenerationResult result;
   result.seed = options.seed;
   for (const auto& prompt : prompts) result.stats.prompt_tokens += std::ssize(prompt);
-  Sampler sampler(options.config, prompts, options.seed);
+  Sampler sampler(options.config, prompts, options.seed, options.limits.max_new_tokens);
   Rows rows(prompts.size(), options);
   std::vector<int64_t> ids(prompts.size());
 

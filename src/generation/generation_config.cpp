@@ -38,12 +38,8 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"no_repeat_ngram_size", "0"},
     {"encoder_no_repeat_ngram_size", "0"},
     {"bad_words_ids", "null"},
-    {"forced_bos_token_id", "null"},
-    {"forced_eos_token_id", "null"},
     {"remove_invalid_values", "false"},
     {"exponential_decay_length_penalty", "null"},
-    {"suppress_tokens", "null"},
-    {"begin_suppress_tokens", "null"},
     {"token_healing", "false"},
     {"top_h", "null"},
     {"min_p", "0"},
@@ -51,6 +47,10 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"epsilon_cutoff", "0"},
     {"eta_cutoff", "0"},
     {"watermarking_config", "null"},
+    {"return_timestamps", "false"},
+    {"no_speech_threshold", "null"},
+    {"logprob_threshold", "null"},
+    {"compression_ratio_threshold", "null"},
 });
 
 /// Errors: unsupported, with all keys that would change what is generated.
@@ -80,7 +80,7 @@ std::vector<std::string> read_stop_strings(const Json& object, const Config& con
 
 GenerationConfig read_config(std::string_view where, std::string_view text) {
   const Config config = Config::parse(where, text);
-  const Json object = parse_json("generate", where, text);
+  const Json object = parse_json("generate", where, text, NonFinite::kAsPython);
   check_refused(where, object);
   GenerationConfig out;
   out.max_new_tokens = config.find_integer("max_new_tokens");
@@ -96,6 +96,13 @@ GenerationConfig read_config(std::string_view where, std::string_view text) {
   out.pad_token_id = config.find_integer("pad_token_id");
   out.bos_token_id = config.find_integer("bos_token_id");
   out.stop_strings = read_stop_strings(object, config);
+  out.forced_bos_token_id = config.find_integer("forced_bos_token_id");
+  out.forced_eos_token_id = config.integers("forced_eos_token_id");
+  out.suppress_tokens = config.integers("suppress_tokens");
+  out.begin_suppress_tokens = config.integers("begin_suppress_tokens");
+  out.decoder_start_token_id = config.find_integer("decoder_start_token_id");
+  out.language = config.text("language", "");
+  out.task = config.text("task", "");
   return out;
 }
 
@@ -103,6 +110,8 @@ void take_missing_ids(GenerationConfig& out, const Config& config) {
   if (out.eos_token_id.empty()) out.eos_token_id = config.integers("eos_token_id");
   if (!out.pad_token_id) out.pad_token_id = config.find_integer("pad_token_id");
   if (!out.bos_token_id) out.bos_token_id = config.find_integer("bos_token_id");
+  if (!out.decoder_start_token_id)
+    out.decoder_start_token_id = config.find_integer("decoder_start_token_id");
 }
 
 }  // namespace
@@ -166,6 +175,8 @@ void check_config(const GenerationConfig& config) {
          config.pad_token_id.value_or(0));
   expect(config.bos_token_id.value_or(0) >= 0, "bos_token_id must not be negative",
          config.bos_token_id.value_or(0));
+  expect(config.decoder_start_token_id.value_or(0) >= 0,
+         "decoder_start_token_id must not be negative", config.decoder_start_token_id.value_or(0));
   const bool all_stops = std::ranges::none_of(config.stop_strings, &std::string::empty);
   expect(all_stops, "stop_strings must have text", "\"\"");
   if (faults.empty()) return;

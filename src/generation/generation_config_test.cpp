@@ -34,7 +34,8 @@ TEST(GenerationConfig, reads_every_field) {
       R"({"max_new_tokens": 7, "max_length": 90, "min_new_tokens": 2, "min_length": 12, "do_sample": true,
           "temperature": 0.6, "top_k": 40, "top_p": 0.9, "repetition_penalty": 1.1, "eos_token_id": [128001, 128009],
           "pad_token_id": 5, "bos_token_id": 128000, "stop_strings": ["User:", "\n\n"],
-          "transformers_version": "4.40", "cache_implementation": "hybrid", "_from_model_config": true})",
+          "forced_bos_token_id": 11, "forced_eos_token_id": 12, "suppress_tokens": [13, 14], "begin_suppress_tokens": [15],
+          "decoder_start_token_id": 16, "transformers_version": "4.40", "cache_implementation": "hybrid", "_from_model_config": true})",
       R"({"eos_token_id": 1, "pad_token_id": 2, "bos_token_id": 3})");
   EXPECT_THAT(config.max_new_tokens, Optional(7));
   EXPECT_THAT(config.max_length, Optional(90));
@@ -49,6 +50,11 @@ TEST(GenerationConfig, reads_every_field) {
   EXPECT_THAT(config.pad_token_id, Optional(5));
   EXPECT_THAT(config.bos_token_id, Optional(128000));
   EXPECT_THAT(config.stop_strings, ElementsAre("User:", "\n\n"));
+  EXPECT_THAT(config.forced_bos_token_id, Optional(11));
+  EXPECT_THAT(config.forced_eos_token_id, ElementsAre(12));
+  EXPECT_THAT(config.suppress_tokens, ElementsAre(13, 14));
+  EXPECT_THAT(config.begin_suppress_tokens, ElementsAre(15));
+  EXPECT_THAT(config.decoder_start_token_id, Optional(16));
 }
 
 TEST(GenerationConfig, takes_one_id_or_one_string_for_a_list) {
@@ -68,7 +74,8 @@ TEST(GenerationConfig, a_null_is_as_an_absent_key) {
 TEST(GenerationConfig, ids_fall_back_to_the_model_s_configuration) {
   const auto config = GenerationConfig::from_json(
       R"({"bos_token_id": 9})",
-      R"({"eos_token_id": [4, 5], "bos_token_id": 1, "text_config": {"pad_token_id": 6}})");
+      R"({"eos_token_id": [4, 5], "bos_token_id": 1, "decoder_start_token_id": 0, "text_config": {"pad_token_id": 6}})");
+  EXPECT_THAT(config.decoder_start_token_id, Optional(0));
   EXPECT_THAT(config.eos_token_id, ElementsAre(4, 5));
   EXPECT_THAT(config.pad_token_id, Optional(6));
   EXPECT_THAT(config.bos_token_id, Optional(9));
@@ -85,7 +92,7 @@ TEST(GenerationConfig, refuses_all_keys_that_it_would_not_honour_by_name) {
   const Error error = error_of([] {
     GenerationConfig::from_json(
         R"({"num_beams": 4, "penalty_alpha": 0.6, "no_repeat_ngram_size": 3, "typical_p": 0.95, "min_p": 0.05,
-            "bad_words_ids": [[3]], "suppress_tokens": [1], "forced_eos_token_id": 2, "length_penalty": 2.0})",
+            "bad_words_ids": [[3]], "length_penalty": 2.0})",
         "");
   });
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
@@ -94,8 +101,7 @@ TEST(GenerationConfig, refuses_all_keys_that_it_would_not_honour_by_name) {
                     HasSubstr("penalty_alpha = 0.6"), HasSubstr("no_repeat_ngram_size = 3"),
                     HasSubstr("typical_p = 0.95"), HasSubstr("min_p = 0.05")));
   EXPECT_THAT(error.what(),
-              AllOf(HasSubstr("bad_words_ids = [[3]]"), HasSubstr("suppress_tokens = [1]"),
-                    HasSubstr("forced_eos_token_id = 2"), Not(HasSubstr("length_penalty"))));
+              AllOf(HasSubstr("bad_words_ids = [[3]]"), Not(HasSubstr("length_penalty"))));
 }
 
 TEST(GenerationConfig, takes_such_keys_where_they_change_nothing) {

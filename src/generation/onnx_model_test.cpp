@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/atomic_file.h"
 #include "base/testing.h"
 #include "formats/onnx/ort_library.h"
 #include "generation/testing.h"
@@ -134,6 +135,49 @@ TEST_F(TinyLlama, logits_of_16_bits_are_read_as_numbers) {
   }
 }
 
+TEST_F(TinyLlama, graphs_that_take_one_length_only_are_warned_of_and_do_not_open) {
+  for (const auto& [axis, message] :
+       {std::pair("sequence", "prefill takes exactly 4 tokens ('input_ids')"),
+        std::pair("past", "decode takes exactly 4 cached tokens")}) {
+    std::vector<std::string> warnings;
+    const Sink sink = {.warning = [&](std::string_view text) { warnings.emplace_back(text); },
+                       .progress = {}};
+    const OnnxConfig config = {.dynamic = true, .static_shapes = {{axis, 4}}};
+    OnnxExporter()
+        .export_for_generation(tiny_llama(), config, sink)
+        .save_pretrained(folder_.path());
+    EXPECT_THAT(warnings, ElementsAre(HasSubstr(std::string("'") + axis + "' is fixed at 4")));
+    const Error error = error_of([&] { Generator::open(folder_.path()); });
+    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(message), HasSubstr("--static")));
+  }
+}
+
+TEST_F(TinyLlama, a_fixed_batch_takes_so_many_prompts) {
+  Generator generator = exported({.static_shapes = {{"batch", 2}}});
+  const std::vector<Ids> two = {{5, 6}, {7}};
+  EXPECT_EQ(generator.generate(two, {.max_new_tokens = 3}).sequences.size(), 2U);
+  const Error error =
+      error_of([&] { generator.generate(std::span(two).first(1), {.max_new_tokens = 3}); });
+  EXPECT_THAT(error.what(), HasSubstr("exactly 2 prompts at a time"));
+}
+
+TEST_F(TinyLlama, the_ranges_of_the_export_hold) {
+  Generator generator =
+      exported({.dims = {{"sequence", {"sequence", 1, 4}}, {"past", {"past", 0, 8}}}});
+  const auto message = [&](const Ids& prompt, int64_t max_new_tokens) -> std::string {
+    return error_of([&] {
+             generator.generate(std::span(&prompt, 1), {.max_new_tokens = max_new_tokens});
+           })
+        .what();
+  };
+  const Ids prompt = {5, 6, 7, 8};
+  EXPECT_NO_THROW(generator.generate(std::span(&prompt, 1), {.max_new_tokens = 6}));
+  EXPECT_THAT(message(prompt, 7),
+              HasSubstr("need 'past' = 9, outside of the range of the export, 0 to 8"));
+  EXPECT_THAT(message({1, 2, 3, 4, 5}, 1), HasSubstr("need 'sequence' = 5"));
+}
+
 TEST_F(TinyLlama, an_artifact_of_one_forward_does_not_open) {
   OnnxExporter()
       .export_model(tiny_llama(), OnnxConfig{.dynamic = true})
@@ -151,6 +195,28 @@ TEST_F(TinyLlama, stop_strings_want_a_tokenizer) {
   EXPECT_EQ(error.kind(), ErrorKind::kIo);
   EXPECT_THAT(error.what(), HasSubstr("tokenizer.json"));
 }
+
+/// Other kinds of model: tests/golden/tokens, by tools/reference.py.
+class OtherModels : public TinyLlama, public testing::WithParamInterface<const char*> {};
+
+TEST_P(OtherModels, a_left_padded_batch_gives_the_tokens_of_transformers) {
+  const std::string path =
+      std::string(TRANSHIP_SOURCE_DIR) + "/tests/golden/tokens/" + GetParam() + ".json";
+  const Json golden = parse_json("golden", path, read_text(path));
+  OnnxExporter()
+      .export_for_generation(Checkpoint::synthetic(golden["config"].dump()), {.dynamic = true})
+      .save_pretrained(folder_.path());
+  Generator generator = Generator::open(folder_.path(), {}, no_warnings());
+  for (const Json& run : golden["runs"]) {
+    const auto prompts = run["prompts"].get<std::vector<Ids>>();
+    const GenerationResult result = generator.generate(prompts, {.max_new_tokens = 16});
+    for (size_t i = 0; i < prompts.size(); ++i)
+      EXPECT_EQ(result.sequences[i].new_ids, run["new_ids"][i].get<Ids>()) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, OtherModels, testing::Values("mamba", "qwen3_moe"),
+                         [](const auto& family) { return family.param; });
 
 }  // namespace
 }  // namespace tranship::generation

@@ -22,7 +22,14 @@ void penalize_repetition(std::span<float> scores, std::span<const int64_t> ids, 
 
 void forbid(std::span<float> scores, std::span<const int64_t> ids) {
   for (const int64_t id : ids) {
-    if (id < std::ssize(scores)) scores[static_cast<size_t>(id)] = kForbidden;
+    if (id >= 0 && id < std::ssize(scores)) scores[static_cast<size_t>(id)] = kForbidden;
+  }
+}
+
+void force(std::span<float> scores, std::span<const int64_t> ids) {
+  std::ranges::fill(scores, kForbidden);
+  for (const int64_t id : ids) {
+    if (id >= 0 && id < std::ssize(scores)) scores[static_cast<size_t>(id)] = 0;
   }
 }
 
@@ -99,13 +106,19 @@ int64_t draw(std::span<const float> scores, double uniform) {
 }
 
 Sampler::Sampler(const GenerationConfig& config, std::span<const std::vector<int64_t>> prompts,
-                 uint64_t seed)
-    : config_(config), rows_(prompts.size()) {
+                 uint64_t seed, std::optional<int64_t> max_new_tokens)
+    : config_(config), max_new_tokens_(max_new_tokens), rows_(prompts.size()) {
+  for (const auto& prompt : prompts) prompt_length_ = std::max(prompt_length_, std::ssize(prompt));
   for (size_t i = 0; i < prompts.size(); ++i) {
     std::seed_seq words{seed & 0xFFFFFFFF, seed >> 32, static_cast<uint64_t>(i)};
     rows_[i].random.seed(words);
     for (const int64_t id : prompts[i]) remember(rows_[i], id);
   }
+}
+
+void Sampler::take(size_t row, int64_t id) {
+  remember(rows_.at(row), id);
+  ++rows_[row].num_new;
 }
 
 void Sampler::remember(Row& row, int64_t id) const {
@@ -117,11 +130,28 @@ void Sampler::remember(Row& row, int64_t id) const {
   row.ids.push_back(id);
 }
 
+void Sampler::apply_rules(int64_t num_new) {
+  const bool forces_bos = config_.forced_bos_token_id.has_value();
+  if (forces_bos && prompt_length_ + num_new == 1)
+    force(scores_, std::span(&*config_.forced_bos_token_id, 1));
+  if (!config_.forced_eos_token_id.empty() && max_new_tokens_ && num_new == *max_new_tokens_ - 1)
+    force(scores_, config_.forced_eos_token_id);
+  forbid(scores_, config_.suppress_tokens);
+  const int64_t begin = prompt_length_ == 1 && forces_bos ? 1 : 0;
+  if (num_new == begin) forbid(scores_, config_.begin_suppress_tokens);
+}
+
+bool Sampler::has_rules() const {
+  return config_.forced_bos_token_id || !config_.forced_eos_token_id.empty() ||
+         !config_.suppress_tokens.empty() || !config_.begin_suppress_tokens.empty();
+}
+
 std::span<const float> Sampler::process(size_t row, std::span<const float> logits, bool may_end) {
   scores_.assign(logits.begin(), logits.end());
   if (config_.repetition_penalty != 1.0)
     penalize_repetition(scores_, rows_.at(row).ids, config_.repetition_penalty);
   if (!may_end) forbid(scores_, config_.eos_token_id);
+  apply_rules(rows_.at(row).num_new);
   if (!config_.do_sample) return scores_;
   if (config_.temperature != 1.0) apply_temperature(scores_, config_.temperature);
   if (config_.top_k != 0) keep_top_k(scores_, config_.top_k);
@@ -137,7 +167,8 @@ int64_t Sampler::choose(size_t row, std::span<const float> logits, bool may_end)
          "its dtype wide enough?",
          greatest);
   }
-  const bool plain = !config_.do_sample && may_end && config_.repetition_penalty == 1.0;
+  const bool plain =
+      !config_.do_sample && may_end && config_.repetition_penalty == 1.0 && !has_rules();
   int64_t id = greatest;
   if (!plain) {
     const std::span<const float> scores = process(row, logits, may_end);
@@ -145,7 +176,7 @@ int64_t Sampler::choose(size_t row, std::span<const float> logits, bool may_end)
     id = config_.do_sample ? draw(scores, static_cast<double>(rows_[row].random() >> 11) * kStep)
                            : arg_max(scores);
   }
-  remember(rows_[row], id);
+  take(row, id);
   return id;
 }
 

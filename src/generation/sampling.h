@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <span>
 #include <vector>
@@ -19,7 +20,12 @@ extern const float kForbidden;
 /// Source: logits_process.py RepetitionPenaltyLogitsProcessor (5.23).
 void penalize_repetition(std::span<float> scores, std::span<const int64_t> ids, double penalty);
 
-/// Forbids the tokens. Source: logits_process.py MinNewTokensLengthLogitsProcessor (5.23).
+/// Forbids all other tokens. Source: logits_process.py ForcedBOSTokenLogitsProcessor,
+/// ForcedEOSTokenLogitsProcessor (5.23).
+void force(std::span<float> scores, std::span<const int64_t> ids);
+
+/// Forbids the tokens; those that are not in the vocabulary are passed over. Source:
+/// logits_process.py MinNewTokensLengthLogitsProcessor (5.23).
 void forbid(std::span<float> scores, std::span<const int64_t> ids);
 
 /// Divides the scores. Source: logits_process.py TemperatureLogitsWarper (5.23).
@@ -46,13 +52,17 @@ int64_t draw(std::span<const float> scores, double uniform);
 /// row decide, so what a row gets does not depend on the others.
 class Sampler {
  public:
-  /// `prompts` are without padding. Keeps a copy of what it needs.
+  /// `prompts` are without padding. `max_new_tokens`: when the last token comes, for
+  /// forced_eos_token_id. Keeps a copy of what it needs.
   Sampler(const GenerationConfig& config, std::span<const std::vector<int64_t>> prompts,
-          uint64_t seed);
+          uint64_t seed, std::optional<int64_t> max_new_tokens = {});
 
   /// The next token of a row, which is remembered. Errors: corrupt if a logit is NaN, or none is
   /// finite.
   int64_t choose(size_t row, std::span<const float> logits, bool may_end);
+
+  /// A row goes on with a token.
+  void take(size_t row, int64_t id);
 
   /// The scores that choose() would choose from; valid until the next call.
   std::span<const float> process(size_t row, std::span<const float> logits, bool may_end);
@@ -63,10 +73,16 @@ class Sampler {
     std::vector<int64_t> ids;
     std::vector<bool> seen;  // by id
     std::mt19937_64 random;
+    int64_t num_new = 0;
   };
+  /// What is forced and suppressed at a row's next token, in Transformers' order.
+  void apply_rules(int64_t num_new);
+  bool has_rules() const;
   void remember(Row& row, int64_t id) const;
 
   GenerationConfig config_;
+  std::optional<int64_t> max_new_tokens_;
+  int64_t prompt_length_ = 0;  // with padding
   std::vector<Row> rows_;
   std::vector<float> scores_;
 };

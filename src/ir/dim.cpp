@@ -265,34 +265,64 @@ Dim operator*(const Dim& a, const Dim& b) {
   return Dim::of(std::move(terms));
 }
 
+namespace {
+
+/// A dividend taken apart: a = quotient * b + rest.
+struct Division {
+  std::vector<Dim::Term> quotient, rest;
+};
+
+/// Takes out of each term what `divisor` divides; of a number, as much of it as floor_div gives.
+Division divide(const std::vector<Dim::Term>& terms, const Dim::Term& divisor) {
+  Division result;
+  const int64_t by = divisor.coefficient;
+  for (const Dim::Term& term : terms) {
+    Dim::Term t = term;
+    const int64_t quotient = floor_div_int(t.coefficient, by);
+    const int64_t rest = by == -1 ? 0 : t.coefficient - quotient * by;
+    const bool is_number = t.factors.empty() && divisor.factors.empty();
+    bool exact = rest == 0 || is_number;
+    for (const Dim::Factor& f : divisor.factors) {
+      const auto it = std::find_if(t.factors.begin(), t.factors.end(),
+                                   [&](const auto& g) { return g.text == f.text; });
+      exact = exact && it != t.factors.end();
+      if (!exact) break;
+      t.factors.erase(it);
+    }
+    if (!exact) {
+      result.rest.push_back(term);
+      continue;
+    }
+    if (rest != 0) result.rest.push_back({rest, {}});
+    t.coefficient = quotient;
+    if (quotient != 0) result.quotient.push_back(std::move(t));
+  }
+  return result;
+}
+
+}  // namespace
+
 Dim floor_div(const Dim& a, const Dim& b) {
   if (a == b && !a.is_static()) return 1;
   if (b.is_static() && b.constant_ == 1) return a;
   const std::vector<Dim::Term> divisor = b.terms();
-  if (!a.is_static() && divisor.size() == 1) {  // exact: every term holds the divisor
-    std::vector<Dim::Term> quotient;
-    bool exact = divisor[0].coefficient != 0;
-    for (Dim::Term t : a.terms()) {
-      exact = exact && t.coefficient % divisor[0].coefficient == 0;
-      if (!exact) break;
-      t.coefficient /= divisor[0].coefficient;
-      for (const Dim::Factor& f : divisor[0].factors) {
-        const auto it = std::find_if(t.factors.begin(), t.factors.end(),
-                                     [&](const auto& g) { return g.text == f.text; });
-        exact = exact && it != t.factors.end();
-        if (!exact) break;
-        t.factors.erase(it);
-      }
-      if (!exact) break;
-      quotient.push_back(std::move(t));
-    }
-    if (exact) return Dim::of(std::move(quotient));
+  if (!a.is_static() && divisor.size() == 1 && divisor[0].coefficient != 0) {
+    Division parts = divide(a.terms(), divisor[0]);
+    const Dim quotient = Dim::of(std::move(parts.quotient));
+    if (parts.rest.empty()) return quotient;
+    if (!(quotient == Dim(0))) return quotient + floor_div(Dim::of(std::move(parts.rest)), b);
   }
   return Dim::function(Dim::Factor::Kind::kFloorDiv, a, b);
 }
 
 Dim mod(const Dim& a, const Dim& b) {
-  if (!a.is_static() && floor_div(a, b) * b == a) return 0;
+  if (a == b && !a.is_static()) return 0;
+  const std::vector<Dim::Term> divisor = b.terms();
+  if (!a.is_static() && divisor.size() == 1 && divisor[0].coefficient != 0) {
+    Division parts = divide(a.terms(), divisor[0]);
+    if (parts.rest.empty()) return 0;
+    if (!parts.quotient.empty()) return mod(Dim::of(std::move(parts.rest)), b);
+  }
   return Dim::function(Dim::Factor::Kind::kMod, a, b);
 }
 Dim min(const Dim& a, const Dim& b) {

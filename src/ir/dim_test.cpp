@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "tranship/error.h"
@@ -36,6 +37,26 @@ TEST(Dim, DivisionThatComesOutEvenIsExact) {
   EXPECT_EQ(floor_div(kSequence * 4 + 8, 4), kSequence + 2);
   EXPECT_EQ(mod(kSequence * 4, 4), Dim(0));
   EXPECT_EQ(floor_div(kSequence, kSequence), Dim(1));
+}
+
+TEST(Dim, WhatDividesEvenlyLeavesADivision) {
+  EXPECT_EQ(floor_div(kSequence - 16, 16) + 1, floor_div(kSequence, 16));
+  EXPECT_EQ(floor_div(kSequence * 4 + kPast + 9, 4).text(),
+            "floor_div(past + 1, 4) + sequence + 2");
+  EXPECT_EQ(floor_div(kBatch * kSequence + kPast, kBatch), kSequence + floor_div(kPast, kBatch));
+  EXPECT_EQ(mod(kSequence * 8 + kPast - 1, 8), mod(kPast + 7, 8));
+  EXPECT_EQ(mod(kSequence + kPast, kSequence + kPast), Dim(0));
+  for (const int64_t size : {0, 1, 3, 4, 7, 8, 9}) {  // as before, number by number
+    const std::map<std::string, int64_t> sizes = {{"sequence", size}, {"past", 3 * size - 8}};
+    for (const int64_t by : {-3, -1, 2, 4}) {
+      const int64_t a = 2 * size + 5 * (3 * size - 8) - 7;
+      const Dim dividend = kSequence * 2 + kPast * 5 - 7;
+      const auto expected =
+          static_cast<int64_t>(std::floor(static_cast<double>(a) / static_cast<double>(by)));
+      EXPECT_EQ(floor_div(dividend, by).evaluate(sizes), expected) << a << " / " << by;
+      EXPECT_EQ(mod(dividend, by).evaluate(sizes), a - by * expected) << a << " mod " << by;
+    }
+  }
 }
 
 TEST(Dim, EvaluatesWithPythonsRoundingDown) {

@@ -139,7 +139,7 @@ TEST(Infer, KnowsWhatWindowsLeave) {
       "%1 = Full(%one) {shape=[8, 16, 3]}\n"
       "%2 = Transpose(%x) {perm=[0, 2, 1]}\n"
       "%3 = Conv(%2, %1, _) {strides=[2], pads_begin=[1], pads_end=[1], dilations=[1]} : "
-      "f32[batch, 8, floor_div(sequence - 1, 2) + 1]\n"
+      "f32[batch, 8, floor_div(sequence + 1, 2)]\n"
       "%4 = Pad(%2) {begin=[0, 0, sequence], end=[0, 0, 1]} : f32[batch, 16, 2*sequence + 1]"));
   EXPECT_TRUE(graph->assumptions().empty());
 }

@@ -14,8 +14,12 @@ namespace tranship::ir {
 
 /// Something a graph takes and gives back, to be passed to the next call: a cache.
 struct State {
-  enum class Kind { kAppend };  // each call adds entries along growth_axis; empty before the first
-  std::string name;             // "past_key_values.layers.0.keys"
+  enum class Kind {
+    kAppend,     // each call adds entries along growth_axis; empty before the first
+    kOverwrite,  // each call gives a new one of the same size; zeros before the first
+    kReadOnly,   // made once, then passed on as it is: what a decoder keeps of an encoder
+  };
+  std::string name;  // "past_key_values.layers.0.keys"
   Kind kind = Kind::kAppend;
   std::string input;   // the graph's input that takes it; empty in a graph that starts from nothing
   std::string output;  // the graph's output that gives it

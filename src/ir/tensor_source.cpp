@@ -150,6 +150,37 @@ class ReshapeSource final : public TensorSource {
   TensorSourcePtr source_;
 };
 
+class ConcatSource final : public TensorSource {
+ public:
+  ConcatSource(std::string name, std::vector<TensorSourcePtr> parts, std::vector<int64_t> shape)
+      : TensorSource(std::move(name), parts.front()->dtype(), std::move(shape)),
+        parts_(std::move(parts)) {
+    int64_t end = 0;
+    for (const TensorSourcePtr& part : parts_) {
+      check(part->dtype() == dtype(), "parts of a tensor have several dtypes");
+      ends_.push_back(end += part->num_elements());
+    }
+    check(end == num_elements(), "parts do not fill a tensor");
+  }
+
+  void read(int64_t first, int64_t count, std::span<std::byte> out) const override {
+    check_read(*this, first, count, out);
+    auto at = std::upper_bound(ends_.begin(), ends_.end(), first);
+    for (const int64_t end = first + count; first < end; ++at) {
+      const TensorSource& part = *parts_[static_cast<size_t>(at - ends_.begin())];
+      const int64_t begin = *at - part.num_elements(), n = std::min(*at, end) - first;
+      const size_t bytes = static_cast<size_t>(n) * tranship::size_bytes(dtype());
+      part.read(first - begin, n, out.first(bytes));
+      out = out.subspan(bytes);
+      first += n;
+    }
+  }
+
+ private:
+  std::vector<TensorSourcePtr> parts_;
+  std::vector<int64_t> ends_;  // where each part ends
+};
+
 class PermuteRowsSource final : public TensorSource {
  public:
   PermuteRowsSource(TensorSourcePtr source, std::function<int64_t(int64_t)> row_of)
@@ -335,6 +366,12 @@ TensorSourcePtr cast_source(TensorSourcePtr source, DType dtype) {
 TensorSourcePtr reshape_source(TensorSourcePtr source, std::vector<int64_t> shape) {
   if (source->shape() == shape) return source;
   return std::make_shared<ReshapeSource>(std::move(source), std::move(shape));
+}
+
+TensorSourcePtr concat_source(std::string name, std::vector<TensorSourcePtr> parts,
+                              std::vector<int64_t> shape) {
+  check(!parts.empty(), "a tensor is made of no parts");
+  return std::make_shared<ConcatSource>(std::move(name), std::move(parts), std::move(shape));
 }
 
 TensorSourcePtr permute_rows_source(TensorSourcePtr source,

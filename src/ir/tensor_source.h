@@ -73,6 +73,10 @@ TensorSourcePtr memory_source(std::string name, Tensor tensor);
 TensorSourcePtr cast_source(TensorSourcePtr source, DType dtype);
 /// The same elements in another shape.
 TensorSourcePtr reshape_source(TensorSourcePtr source, std::vector<int64_t> shape);
+/// The elements of `parts`, one after another, in `shape`. Errors: internal if there are none, if
+/// their dtypes differ, or they do not fill the shape.
+TensorSourcePtr concat_source(std::string name, std::vector<TensorSourcePtr> parts,
+                              std::vector<int64_t> shape);
 /// Row r of the result is row row_of(r) of `source`; a row is all but the first axis.
 TensorSourcePtr permute_rows_source(TensorSourcePtr source, std::function<int64_t(int64_t)> row_of);
 /// Transposes the two axes of a matrix, block by block.

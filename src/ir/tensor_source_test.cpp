@@ -10,6 +10,7 @@
 
 #include "base/half.h"
 #include "base/testing.h"
+#include "tranship/error.h"
 
 namespace tranship {
 namespace {
@@ -193,6 +194,26 @@ TEST(TensorSourceTest, cast_without_a_conversion_is_refused_before_reading) {
 TEST(TensorSourceTest, reshape_to_another_number_of_elements_is_an_internal_error) {
   EXPECT_EQ(error_of([&] { reshape_source(memory_source("m", counting({4})), {5}); }).kind(),
             ErrorKind::kInternal);
+}
+
+TEST(TensorSourceTest, concat_reads_its_parts_one_after_another) {
+  const TensorSourcePtr source =
+      concat_source("w",
+                    {memory_source("a", counting({2, 2})), memory_source("b", counting({0})),
+                     std::make_shared<Recording>(std::vector<int64_t>{3})},
+                    {7, 1});
+  EXPECT_EQ(source->name(), "w");
+  EXPECT_THAT(piece(*source, 0, 7), ElementsAre(0, 1, 2, 3, 0, 1, 2));
+  EXPECT_THAT(piece(*source, 3, 2), ElementsAre(3, 0));
+  expect_readable_in_pieces(*source);
+}
+
+TEST(TensorSourceTest, concat_of_what_does_not_fit_is_an_internal_error) {
+  const TensorSourcePtr part = memory_source("a", counting({2, 2}));
+  EXPECT_THROW(concat_source("w", {}, {0}), Error);
+  EXPECT_THROW(concat_source("w", {part, part}, {7}), Error);
+  EXPECT_THROW(concat_source("w", {part, memory_source("b", Tensor(DType::kI64, {2}))}, {6}),
+               Error);
 }
 
 TEST(TensorSourceTest, permuted_rows_come_from_where_the_function_says) {

@@ -88,12 +88,9 @@ Tensor layer(Scope m, Tensor x, const BertConfig& c, const AttentionOptions& opt
 /// -> hidden states [B, S, hidden].
 Tensor encoder(Scope m, const ModelInputs& in, const BertConfig& c) {
   Tensor x = embeddings(m / "embeddings", in, c);
-  AttentionOptions options = {.scale =
-                                  1 / std::sqrt(double(c.hidden_size / c.num_attention_heads))};
-  if (in.attention_mask) {
-    options.key_mask = ir::compare(ir::CompareKind::kNotEqual, in.attention_mask,
-                                   ir::scalar(m.graph(), DType::kI64, 0));
-  }
+  const AttentionOptions options = {
+      .scale = 1 / std::sqrt(double(c.hidden_size / c.num_attention_heads)),
+      .key_mask = key_mask_of(in.attention_mask)};
   for (int64_t i = 0; i < c.num_hidden_layers; ++i)
     x = layer(m / "encoder" / "layer" / i, x, c, options);
   return x;

@@ -15,12 +15,18 @@ Tensor heads(Scope m, Tensor x, int64_t count, int64_t size, bool bias) {
   return split_heads(linear(m, x, count * size, bias), count, size);
 }
 
+Tensor key_mask_of(Tensor attention_mask) {
+  if (!attention_mask) return {};
+  return ir::compare(ir::CompareKind::kNotEqual, attention_mask,
+                     ir::scalar(attention_mask.graph(), DType::kI64, 0));
+}
+
 Tensor attention(Scope m, Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
   ir::Attention op;
   op.scale = options.scale;
   op.causal = options.causal;
   op.window = options.window;
-  return m.graph().add_one(ir::make(op), {q, k, v, options.key_mask, Tensor()}, m.path());
+  return m.graph().add_one(ir::make(op), {q, k, v, options.key_mask, options.bias}, m.path());
 }
 
 }  // namespace tranship::nn

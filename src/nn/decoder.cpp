@@ -26,12 +26,14 @@ constexpr std::string_view kIrrelevantKeys = R"(
     no_repeat_ngram_size encoder_no_repeat_ngram_size num_beam_groups diversity_penalty
     length_penalty typical_p early_stopping num_return_sequences output_scores
     return_dict_in_generate remove_invalid_values exponential_decay_length_penalty
-    cross_attention_hidden_size
+    cross_attention_hidden_size dropout activation_dropout encoder_layerdrop decoder_layerdrop
+    init_std apply_spec_augment mask_time_prob mask_time_length mask_time_min_masks
+    mask_feature_prob mask_feature_length mask_feature_min_masks forced_decoder_ids
 )";
 
 }  // namespace
 
-void ignore_common_keys(const Config& config) {
+void ignore_common_keys(const Config& config, bool is_encoder_decoder) {
   constexpr std::string_view kSpace = " \n";
   for (std::string_view rest = kIrrelevantKeys; rest.find_first_not_of(kSpace) != rest.npos;) {
     rest.remove_prefix(rest.find_first_not_of(kSpace));
@@ -40,7 +42,7 @@ void ignore_common_keys(const Config& config) {
   }
   config.require("output_attentions", false);
   config.require("output_hidden_states", false);
-  config.require("is_encoder_decoder", false);
+  config.require("is_encoder_decoder", is_encoder_decoder);
   config.require("is_decoder", false);
   config.require("add_cross_attention", false);
   config.require("tie_encoder_decoder", false);
@@ -54,11 +56,17 @@ void ignore_common_keys(const Config& config) {
 
 void check_size(const Config& config, std::string_view key, int64_t value) {
   int64_t most = std::numeric_limits<int32_t>::max();
-  if (key == "num_hidden_layers") most = 10'000;
+  if (key.ends_with("layers")) most = 10'000;
   if (key == "head_dim") most = 65'536;
   if (value >= 1 && value <= most) return;
   fail(ErrorKind::kInvalidArgument, "[config] {}: {} is {}, expected a number from 1 to {}",
        config.where(), key, value, most);
+}
+
+int64_t read_size(const Config& config, std::string_view key, int64_t absent) {
+  const int64_t size = config.integer(key, absent);
+  check_size(config, key, size);
+  return size;
 }
 
 int64_t read_num_labels(const Config& config) {
@@ -175,10 +183,7 @@ Tensor each_layer(Scope m, Tensor x, const DecoderConfig& c, const ModelInputs& 
   std::map<std::string, Rotary> tables;
   for (const auto& [type, rope] : c.rope)
     tables.emplace(type, rotary(rope, positions, c.head_dim, c.max_position_embeddings, m.dtype()));
-  Tensor key_mask;
-  if (in.attention_mask)
-    key_mask =
-        ir::compare(ir::CompareKind::kNotEqual, in.attention_mask, ir::scalar(g, DType::kI64, 0));
+  const Tensor key_mask = key_mask_of(in.attention_mask);
   for (int64_t i = 0; i < c.num_hidden_layers; ++i) {
     const std::string& type = c.layer_types[static_cast<size_t>(i)];
     AttentionOptions options = {.causal = true, .key_mask = key_mask};

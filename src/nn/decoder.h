@@ -41,12 +41,15 @@ struct SlidingLayers {
 /// Errors: those of Config; invalid_argument for sizes that make no sense.
 DecoderConfig read_decoder_config(const Config& config, const DecoderConfig& defaults,
                                   SlidingLayers sliding = {});
-/// Keys of every configuration that say nothing about the maths.
-void ignore_common_keys(const Config& config);
+/// Keys of every configuration that say nothing about the maths, and those that may only say what
+/// the model is anyway. Errors: unsupported if one says something else.
+void ignore_common_keys(const Config& config, bool is_encoder_decoder = false);
 /// What a graph is made of must have a size that one can make a graph of.
 /// Errors: invalid_argument unless `value`, which the key has, is positive and at most 2^31 - 1, or
-/// 10 000 for layers and 65 536 for head_dim.
+/// 10 000 for keys that end with "layers" and 65 536 for head_dim.
 void check_size(const Config& config, std::string_view key, int64_t value);
+/// The size that the key has, or `absent`, checked.
+int64_t read_size(const Config& config, std::string_view key, int64_t absent);
 /// num_labels, or the length of id2label, or 2.
 int64_t read_num_labels(const Config& config);
 

@@ -29,19 +29,38 @@ Tensor layer_norm(Scope m, Tensor x, double eps) {
                            m.path());
 }
 
-Tensor activate(std::string_view hidden_act, Tensor x) {
+std::optional<ir::ActivationKind> find_activation(std::string_view hidden_act) {
   using Kind = ir::ActivationKind;
-  if (hidden_act == "silu" || hidden_act == "swish") return ir::activation(Kind::kSilu, x);
-  if (hidden_act == "gelu") return ir::activation(Kind::kGelu, x);
-  if (hidden_act == "gelu_new" || hidden_act == "gelu_pytorch_tanh" || hidden_act == "gelu_fast")
-    return ir::activation(Kind::kGeluTanh, x);
-  if (hidden_act == "quick_gelu") return ir::activation(Kind::kQuickGelu, x);
-  if (hidden_act == "relu") return ir::activation(Kind::kRelu, x);
+  constexpr std::pair<std::string_view, Kind> kKnown[] = {{"silu", Kind::kSilu},
+                                                          {"swish", Kind::kSilu},
+                                                          {"gelu", Kind::kGelu},
+                                                          {"gelu_python", Kind::kGelu},
+                                                          {"gelu_new", Kind::kGeluTanh},
+                                                          {"gelu_pytorch_tanh", Kind::kGeluTanh},
+                                                          {"gelu_fast", Kind::kGeluTanh},
+                                                          {"gelu_python_tanh", Kind::kGeluTanh},
+                                                          {"gelu_accurate", Kind::kGeluTanh},
+                                                          {"quick_gelu", Kind::kQuickGelu},
+                                                          {"relu", Kind::kRelu},
+                                                          {"relu2", Kind::kRelu2},
+                                                          {"relu6", Kind::kRelu6},
+                                                          {"mish", Kind::kMish},
+                                                          {"hardswish", Kind::kHardSwish}};
+  for (const auto& [name, kind] : kKnown) {
+    if (name == hidden_act) return kind;
+  }
+  return std::nullopt;
+}
+
+Tensor activate(std::string_view hidden_act, Tensor x) {
+  if (const auto kind = find_activation(hidden_act)) return ir::activation(*kind, x);
   if (hidden_act == "tanh") return ir::unary(ir::UnaryKind::kTanh, x);
   if (hidden_act == "sigmoid") return ir::unary(ir::UnaryKind::kSigmoid, x);
+  if (hidden_act == "linear") return x;
   fail(ErrorKind::kUnsupported,
        "[model] config.json: hidden_act is '{}'; known are silu, swish, gelu, gelu_new, "
-       "gelu_pytorch_tanh, gelu_fast, quick_gelu, relu, tanh, sigmoid",
+       "gelu_pytorch_tanh, gelu_fast, gelu_accurate, gelu_python, gelu_python_tanh, quick_gelu, "
+       "relu, relu2, relu6, mish, hardswish, tanh, sigmoid, linear",
        hidden_act);
 }
 

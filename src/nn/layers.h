@@ -2,6 +2,8 @@
 // B batch, S sequence, D head_dim; "..." any axes in front.
 #pragma once
 
+#include <optional>
+
 #include "nn/scope.h"
 
 namespace tranship::nn {
@@ -15,6 +17,8 @@ Tensor embedding(Scope m, Tensor ids, int64_t count, int64_t size);
 Tensor rms_norm(Scope m, Tensor x, double eps);
 /// x [..., d] -> as x.  Weights: weight [d], bias [d].
 Tensor layer_norm(Scope m, Tensor x, double eps);
+/// What a name of Transformers' ACT2FN means, if it is one of ir's activations.
+std::optional<ir::ActivationKind> find_activation(std::string_view hidden_act);
 /// The function of that name in Transformers' ACT2FN. Errors: unsupported for an unknown one.
 Tensor activate(std::string_view hidden_act, Tensor x);
 

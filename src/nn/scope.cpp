@@ -15,19 +15,23 @@ bool Parameters::contains_below(std::string_view prefix) const {
 }
 
 void Parameters::tie(const std::string& target, const std::string& source) {
-  if (tied_.contains(target) || tied_.contains(source)) return;  // a second graph of the program
-  if (contains(target) && contains(source) && !index_->equal(target, source)) {
+  const std::string root = resolve(source);              // that of another tie, perhaps
+  if (tied_.contains(target) || root == target) return;  // a second graph of the program
+  if (contains(target) && contains(root) && !index_->equal(target, root)) {
     warnings_.insert(
         fmt::format("the config ties '{}' to '{}', but the checkpoint has both, with different "
                     "numbers: they stay apart, as in "
                     "Transformers. Set tie_word_embeddings to false to silence this.",
-                    target, source));
+                    target, root));
     return;
   }
-  if (contains(target) && !contains(source)) {
-    tied_[source] = target;
+  if (contains(target) && !contains(root)) {
+    for (auto& [name, other] : tied_) {
+      if (other == root) other = target;
+    }
+    tied_[root] = target;
   } else {
-    tied_[target] = source;
+    tied_[target] = root;
   }
 }
 
@@ -52,14 +56,34 @@ Scope Scope::operator/(std::string_view name) const {
                path_.empty() ? std::string(name) : path_ + "." + std::string(name));
 }
 
-Tensor Scope::param(std::string_view name, const Shape& shape) const {
+void Parameters::ask_joined(const std::string& name, JoinedWeight weight) {
+  joined_.try_emplace(name, std::move(weight));
+}
+
+Tensor Scope::param_node(std::string name, const Shape& shape) const {
   ir::Param op;
-  op.name = parameters_->resolve((*this / name).path_);
+  op.name = name;
   op.dtype = dtype();
   op.shape = shape;
-  parameters_->ask(op.name, shape);
-  const std::string node_name = op.name;
-  return graph_->add_one(ir::make(std::move(op)), {}, node_name);
+  return graph_->add_one(ir::make(std::move(op)), {}, std::move(name));
+}
+
+Tensor Scope::param(std::string_view name, const Shape& shape) const {
+  const std::string resolved = parameters_->resolve((*this / name).path_);
+  parameters_->ask(resolved, shape);
+  return param_node(resolved, shape);
+}
+
+Tensor Scope::joined(std::string_view name, const Shape& shape,
+                     const std::vector<Part>& parts) const {
+  JoinedWeight weight = {shape, {}};
+  for (const Part& part : parts) {
+    weight.parts.push_back((*this / part.name).path_);
+    parameters_->ask(weight.parts.back(), part.shape);
+  }
+  const std::string path = (*this / name).path_;
+  parameters_->ask_joined(path, std::move(weight));
+  return param_node(path, shape);
 }
 
 bool Scope::has(std::string_view name, bool otherwise) const {

@@ -27,6 +27,18 @@ struct TensorIndex {
       equal;  // whether two tensors hold the same numbers
 };
 
+/// A tensor of the checkpoint that is a part of a weight: its name below a module.
+struct Part {
+  std::string name;
+  Shape shape;
+};
+
+/// A weight that the checkpoint has in parts.
+struct JoinedWeight {
+  Shape shape;
+  std::vector<std::string> parts;
+};
+
 /// The weights that a definition has asked for, shared by all graphs of a program.
 class Parameters {
  public:
@@ -51,6 +63,9 @@ class Parameters {
   /// Errors: invalid_argument if it was asked before with another shape.
   void ask(const std::string& name, const Shape& shape);
   const std::map<std::string, Shape>& asked() const { return asked_; }
+  /// A weight that is made of others, which are asked for.
+  void ask_joined(const std::string& name, JoinedWeight weight);
+  const std::map<std::string, JoinedWeight>& joined() const { return joined_; }
   const std::set<std::string>& warnings() const { return warnings_; }
 
  private:
@@ -59,6 +74,7 @@ class Parameters {
   std::set<std::string, std::less<>> names_;
   std::map<std::string, std::string> tied_;
   std::map<std::string, Shape> asked_;
+  std::map<std::string, JoinedWeight> joined_;
   std::set<std::string> warnings_;
 };
 
@@ -77,6 +93,9 @@ class Scope {
   /// The weight `name` of this module. Asked for twice, it is one value: that is how weights are
   /// tied.
   Tensor param(std::string_view name, const Shape& shape) const;
+  /// The weight `name` whose elements are those of `parts`, one after another. No tensor of the
+  /// checkpoint has that name.
+  Tensor joined(std::string_view name, const Shape& shape, const std::vector<Part>& parts) const;
   /// Whether the checkpoint has it; without a checkpoint: `otherwise`.
   bool has(std::string_view name, bool otherwise) const;
   /// This module if it holds the checkpoint's weights under `prefix.`, i.e. *this / prefix, else
@@ -94,6 +113,8 @@ class Scope {
   DType dtype() const { return parameters_->dtype(); }
 
  private:
+  Tensor param_node(std::string name, const Shape& shape) const;
+
   ir::Graph* graph_;
   Parameters* parameters_;
   std::string path_;

@@ -125,6 +125,13 @@ Results simplified(const Node& node, const std::vector<Value>& in) {
         return std::vector<Value>{ir::reshape(in[0].graph().value(inner.inputs[0]), shape)};
       return std::nullopt;
     }
+    case OpKind::kResize: {
+      const auto& resize = as<ir::Resize>(*node.op);
+      for (int64_t i = 0; i < resize.sizes.rank(); ++i) {
+        if (!(resize.sizes[i] == in[0].shape()[i + 2])) return std::nullopt;
+      }
+      return resize.scales.empty() ? Results(unchanged()) : std::nullopt;
+    }
     case OpKind::kExpand:
       if (as<ir::Expand>(*node.op).shape == in[0].shape()) return unchanged();
       return std::nullopt;

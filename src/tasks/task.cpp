@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "tasks/caches.h"
+#include "tasks/quantized.h"
 
 namespace tranship::tasks {
 namespace {
@@ -11,40 +13,31 @@ using ir::Dim;
 using nn::ModelInputs;
 using nn::ModelOutputs;
 
-/// Caches that begin empty: a layer's keys and values are what it has just made.
-class FreshCache : public nn::Cache {
- public:
-  nn::KeyValue update(int64_t, ir::Value keys, ir::Value values) override {
-    layers.push_back({keys, values});
-    return layers.back();
+// What Transformers' EncoderDecoderCache calls its halves.
+constexpr std::string_view kSelfCache = ".self_attention_cache";
+constexpr std::string_view kCrossCache = ".cross_attention_cache";
+constexpr std::string_view kEncoderOutputs = "encoder_outputs";
+
+/// A graph in the making: what it takes.
+struct Call {
+  explicit Call(std::string name) : graph(std::make_unique<ir::Graph>(std::move(name))) {}
+
+  ir::Value input(std::string name, DType dtype, ir::Shape shape) {
+    ir::Input op;
+    op.name = std::move(name);
+    op.dtype = dtype;
+    op.shape = std::move(shape);
+    return graph->add_one(ir::make(std::move(op)), {});
   }
-  std::vector<nn::KeyValue> layers;
-};
-
-/// Caches that come in as inputs and grow along the tokens.
-class GrowingCache : public nn::Cache {
- public:
-  GrowingCache(ir::Graph& graph, std::string name) : graph_(graph), name_(std::move(name)) {}
-
-  nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override {
-    layers.push_back({grow(layer, "keys", keys), grow(layer, "values", values)});
-    return layers.back();
-  }
-  std::vector<nn::KeyValue> layers;
-
- private:
-  ir::Value grow(int64_t layer, std::string_view part, ir::Value added) {
-    ir::Input input;
-    input.name = fmt::format("input.{}.layers.{}.{}", name_, layer, part);
-    input.dtype = added.dtype();
-    input.shape = added.shape();
-    input.shape[2] = Dim::symbol("past");
-    const ir::Value past = graph_.add_one(ir::make(std::move(input)), {});
-    return graph_.add_one(ir::make(ir::CacheAppend{}), {past, added});
+  /// An argument that is an input of its own.
+  ir::Value argument(const std::string& name, ir::Shape shape, DType dtype = DType::kI64) {
+    arguments.push_back(name);
+    return input(name, dtype, std::move(shape));
   }
 
-  ir::Graph& graph_;
-  std::string name_;
+  std::unique_ptr<ir::Graph> graph;
+  ModelInputs in = {};
+  std::vector<std::string> arguments = {};  // of forward, in order
 };
 
 /// Makes the graphs of one program.
@@ -54,10 +47,10 @@ class Builder {
       : checkpoint_(checkpoint),
         options_(options),
         selected_(select(checkpoint.config, options.architecture)),
-        index_(index_of(checkpoint)),
+        index_(index_of(checkpoint, options.dtype)),
         parameters_(options.dtype,
                     checkpoint.kind == CheckpointKind::kSynthetic ? nullptr : &index_) {
-    refuse_quantized();
+    refuse_quantized(checkpoint);
     check_cache_name();
     check_graph_inputs();
     result_.model_type = selected_.family->model_type;
@@ -65,38 +58,83 @@ class Builder {
   }
 
   const Selected& selected() const { return selected_; }
+  bool is_encoder_decoder() const { return selected_.architecture->encoder != nullptr; }
   bool has_cache() const { return selected_.family->has_cache; }
 
-  /// A graph without a cache coming in.
+  /// A graph without a cache coming in: all of the model.
   void add_fresh(std::string name, const std::vector<std::string>& optional_inputs,
                  bool gives_cache) {
-    auto graph = std::make_unique<ir::Graph>(name);
+    Call call(std::move(name));
     FreshCache cache;
-    ModelInputs in = inputs(*graph, optional_inputs, Dim::symbol("sequence"), 0);
-    in.cache = &cache;
-    const ModelOutputs out = forward(*graph, in);
-    if (!gives_cache) cache.layers.clear();
-    finish(std::move(graph), out, optional_inputs, cache.layers, false);
+    call.in.cache = &cache;
+    add_inputs(call, optional_inputs, Dim::symbol("sequence"), 0);
+    if (is_encoder_decoder())
+      add_decoder_inputs(call, optional_inputs, Dim::symbol("decoder_sequence"), 0);
+    const ModelOutputs out = forward(call, selected_.architecture->forward);
+    finish(std::move(call), out, gives_cache ? cache : FreshCache(), false);
   }
 
   void add_decode(const std::vector<std::string>& optional_inputs) {
-    auto graph = std::make_unique<ir::Graph>("decode");
-    GrowingCache cache(*graph, options_.cache_name);
-    ModelInputs in = inputs(*graph, optional_inputs, 1, Dim::symbol("past"));
-    in.cache = &cache;
-    const ModelOutputs out = forward(*graph, in);
-    graph->set_range("past", {.min = 0, .max = {}});
-    finish(std::move(graph), out, optional_inputs, cache.layers, true);
+    Call call("decode");
+    const bool grows = selected_.family->state_cache.empty();
+    // A definition may narrow it.
+    if (grows) call.graph->set_range("past", {.min = 0, .max = {}});
+    GrowingCache cache(*call.graph, cache_name(), "");
+    call.in.cache = &cache;
+    std::vector<std::string> names = optional_inputs;
+    if (!grows) std::erase(names, "attention_mask");  // the states have seen no padding
+    add_inputs(call, names, 1, Dim::symbol("past"));
+    const ModelOutputs out = forward(call, selected_.architecture->forward);
+    finish(std::move(call), out, cache, true);
+  }
+
+  /// What a decoder takes of an encoder that ran before.
+  struct EncoderOutputs {
+    ir::Type last_hidden_state;
+    std::string output_class;
+  };
+
+  EncoderOutputs add_encoder(const std::vector<std::string>& optional_inputs) {
+    Call call("encoder");
+    add_inputs(call, optional_inputs, Dim::symbol("sequence"), 0);
+    const ModelOutputs out = forward(call, selected_.architecture->encoder);
+    const EncoderOutputs made = {out.values.front().second.type(), std::string(out.output_class)};
+    finish(std::move(call), out, FreshCache(), false);
+    return made;
+  }
+
+  /// prefill: tokens for the decoder, and nothing cached.
+  void add_decoder_prefill(const EncoderOutputs& encoder,
+                           const std::vector<std::string>& optional_inputs) {
+    Call call("prefill");
+    FreshCache cache;
+    call.in.cache = &cache;
+    add_encoder_outputs(call, encoder, optional_inputs);
+    add_decoder_inputs(call, optional_inputs, Dim::symbol("decoder_sequence"), 0);
+    finish_decoder(std::move(call), encoder, cache, false);
+  }
+
+  void add_decoder_decode(const EncoderOutputs& encoder,
+                          const std::vector<std::string>& optional_inputs) {
+    Call call("decode");
+    call.graph->set_range("past", {.min = 0, .max = {}});  // a definition may narrow it
+    GrowingCache cache(*call.graph, cache_part(kSelfCache), cache_part(kCrossCache));
+    call.in.cache = &cache;
+    add_encoder_outputs(call, encoder, optional_inputs);
+    add_decoder_inputs(call, optional_inputs, 1, Dim::symbol("past"));
+    finish_decoder(std::move(call), encoder, cache, true);
   }
 
   /// The optional inputs asked for, and `more`, in the model's order.
   std::vector<std::string> optional_inputs(const std::vector<std::string>& more) const {
     std::vector<std::string> names;
-    for (const std::string_view name : selected_.family->optional_inputs) {
+    for (const std::string_view name : selected_.optional_inputs()) {
       const auto in = [&](const std::vector<std::string>& list) {
         return std::find(list.begin(), list.end(), name) != list.end();
       };
-      if (in(options_.graph_inputs) || in(more)) names.emplace_back(name);
+      const bool asked =
+          options_.graph_inputs ? in(*options_.graph_inputs) : name == "attention_mask";
+      if (asked || in(more)) names.emplace_back(name);
     }
     return names;
   }
@@ -106,22 +144,25 @@ class Builder {
     check_config();
     bind_parameters();
     check_leftovers();
+    warn_of_narrow_range(sink);
     return std::move(result_);
   }
 
  private:
-  static nn::TensorIndex index_of(const CheckpointData& checkpoint) {
+  static nn::TensorIndex index_of(const CheckpointData& checkpoint, DType dtype) {
     nn::TensorIndex index;
     for (const auto& [name, source] : checkpoint.tensors) index.names.push_back(name);
-    index.equal = [&checkpoint](const std::string& a, const std::string& b) {
-      return equal(*checkpoint.tensors.at(a), *checkpoint.tensors.at(b));
+    index.equal = [&checkpoint, dtype](const std::string& a, const std::string& b) {
+      return equal(*cast_source(checkpoint.tensors.at(a), dtype),
+                   *cast_source(checkpoint.tensors.at(b), dtype));
     };
     return index;
   }
 
-  /// Whether two tensors hold the same bytes; read block by block.
+  /// Whether two tensors hold the same numbers, in the dtype that both will have: as Transformers
+  /// compares them once they are loaded. Read block by block.
   static bool equal(const TensorSource& a, const TensorSource& b) {
-    if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+    if (a.shape() != b.shape()) return false;
     constexpr int64_t kBlock = 1 << 18;
     std::vector<std::byte> left, right;
     for (int64_t first = 0; first < a.num_elements(); first += kBlock) {
@@ -135,18 +176,6 @@ class Builder {
     return true;
   }
 
-  /// A quantized checkpoint's tensors are codes: read as weights they would give garbage.
-  void refuse_quantized() const {
-    const std::optional<Config> quantization =
-        checkpoint_.config.find_object("quantization_config");
-    if (!quantization) return;
-    fail(ErrorKind::kUnsupported,
-         "[config] {}: quantization_config: the checkpoint is quantized by '{}', which tranship "
-         "cannot read yet: export "
-         "the original checkpoint, or one saved after dequantizing",
-         checkpoint_.config.where(), quantization->text("quant_method", "an unnamed method"));
-  }
-
   void check_cache_name() const {
     const std::string& name = options_.cache_name;
     const bool is_identifier = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
@@ -158,73 +187,147 @@ class Builder {
          name);
   }
 
+  std::string_view main_input_name() const {
+    const auto main_input = selected_.family->main_input;
+    return main_input == nullptr ? "input_ids" : main_input(checkpoint_.config).name;
+  }
+
   void check_graph_inputs() const {
-    const auto& known = selected_.family->optional_inputs;
-    for (const std::string& name : options_.graph_inputs) {
-      if (name == "input_ids" || std::find(known.begin(), known.end(), name) != known.end())
+    const std::vector<std::string_view> known = selected_.optional_inputs();
+    for (const std::string& name : options_.graph_inputs.value_or(std::vector<std::string>())) {
+      if (name == main_input_name() || (is_encoder_decoder() && name == "decoder_input_ids") ||
+          std::find(known.begin(), known.end(), name) != known.end())
         continue;
       fail(ErrorKind::kInvalidArgument, "[task] {} has no input '{}'; its optional inputs are {}",
            selected_.architecture->name, name, listed({known.begin(), known.end()}));
     }
   }
 
-  ModelInputs inputs(ir::Graph& graph, const std::vector<std::string>& optional_inputs,
-                     const Dim& length, const Dim& past) const {
+  std::string cache_name() const {
+    const std::string_view own = selected_.family->state_cache;
+    return own.empty() ? options_.cache_name : std::string(own);
+  }
+  std::string cache_part(std::string_view part) const { return cache_name() + std::string(part); }
+
+  /// What a model takes that has no encoder beside it, or what its encoder takes.
+  void add_inputs(Call& call, const std::vector<std::string>& optional_inputs, const Dim& length,
+                  const Dim& past) const {
     const Dim batch = Dim::symbol("batch");
-    const auto input = [&](const std::string& name, const Dim& size) {
-      ir::Input op;
-      op.name = name;
-      op.dtype = DType::kI64;
-      op.shape = {batch, size};
-      return graph.add_one(ir::make(std::move(op)), {});
-    };
-    ModelInputs in;
+    ModelInputs& in = call.in;
     in.past = past;
-    in.input_ids = input("input_ids", length);
-    for (const std::string& name : optional_inputs) {
-      if (name == "attention_mask") in.attention_mask = input(name, past + length);
-      if (name == "token_type_ids") in.token_type_ids = input(name, length);
-      if (name == "position_ids") in.position_ids = input(name, length);
+    if (selected_.family->main_input != nullptr) {
+      nn::MainInput main = selected_.family->main_input(checkpoint_.config);
+      in.features = call.argument(std::string(main.name), std::move(main.shape), options_.dtype);
+    } else {
+      in.input_ids = call.argument("input_ids", {batch, length});
     }
-    return in;
+    for (const std::string& name : optional_inputs) {
+      if (name == "attention_mask") in.attention_mask = call.argument(name, {batch, past + length});
+      if (name == "token_type_ids") in.token_type_ids = call.argument(name, {batch, length});
+      if (name == "position_ids") in.position_ids = call.argument(name, {batch, length});
+    }
   }
 
-  ModelOutputs forward(ir::Graph& graph, const ModelInputs& in) {
-    return selected_.architecture->forward(nn::Scope(graph, parameters_), in, checkpoint_.config);
+  void add_decoder_inputs(Call& call, const std::vector<std::string>& optional_inputs,
+                          const Dim& length, const Dim& past) const {
+    const Dim batch = Dim::symbol("batch");
+    call.in.past = past;
+    call.in.decoder_input_ids = call.argument("decoder_input_ids", {batch, length});
+    for (const std::string& name : optional_inputs) {
+      if (name == "decoder_attention_mask")
+        call.in.decoder_attention_mask = call.argument(name, {batch, past + length});
+    }
   }
 
-  void finish(std::unique_ptr<ir::Graph> graph, const ModelOutputs& out,
-              const std::vector<std::string>& optional_inputs,
-              const std::vector<nn::KeyValue>& layers, bool takes_cache) {
+  /// The encoder's states, and which of them are padding.
+  static void add_encoder_outputs(Call& call, const EncoderOutputs& encoder,
+                                  const std::vector<std::string>& optional_inputs) {
+    const ir::Type& states = encoder.last_hidden_state;
+    for (const std::string& name : optional_inputs) {
+      if (name == "attention_mask")
+        call.in.attention_mask = call.argument(name, {states.shape[0], states.shape[1]});
+    }
+    call.in.encoder_hidden_states =
+        call.input(std::string(kEncoderOutputs) + ".last_hidden_state", states.dtype, states.shape);
+  }
+
+  ModelOutputs forward(Call& call, nn::Forward function) {
+    return function(nn::Scope(*call.graph, parameters_), call.in, checkpoint_.config);
+  }
+
+  void finish_decoder(Call call, const EncoderOutputs& encoder, const LayerCache& cache,
+                      bool takes_cache) {
+    const ModelOutputs out = forward(call, selected_.architecture->forward);
+    call.arguments.emplace_back(kEncoderOutputs);
+    finish(std::move(call), out, cache, takes_cache);
+    result_.signatures.back().encoder_output_class = encoder.output_class;
+  }
+
+  void finish(Call call, const ModelOutputs& out, const LayerCache& cache, bool takes_cache) {
     ir::Component component;
+    component.name = call.graph->name();
+    component.graph = std::move(call.graph);
     Signature signature;
     signature.output_class = out.output_class;
-    signature.arguments = {"input_ids"};
-    signature.arguments.insert(signature.arguments.end(), optional_inputs.begin(),
-                               optional_inputs.end());
+    signature.arguments = std::move(call.arguments);
     for (const auto& [name, value] : out.values) {
-      graph->add_output(name, value);
+      component.graph->add_output(name, value);
       signature.fields.push_back(name);
     }
+    using Kind = ir::State::Kind;
+    const bool has_cross = !cache.cross_layers().empty();
+    const std::string name = cache_part(has_cross ? kSelfCache : "");
+    add_states(component, name, Kind::kAppend, cache.layers(), takes_cache);
+    add_states(component, cache_part(kCrossCache), Kind::kReadOnly, cache.cross_layers(),
+               takes_cache);
+    add_kept_states(component, cache.states(), takes_cache);
+    signature.num_cache_layers = std::ssize(cache.layers());
+    if (!cache.states().empty()) {
+      signature.num_cache_layers = cache.states().back().layer + 1;
+      signature.conv_kernel_size = cache.states().front().value.shape().back().value();
+    }
+    signature.num_cross_layers = std::ssize(cache.cross_layers());
+    if (!component.states.empty()) {
+      signature.cache = cache_name();
+      signature.fields.push_back(cache_name());
+      if (takes_cache) signature.arguments.push_back(cache_name());
+    }
+    for (const auto& [field, value] : out.after_cache) {
+      component.graph->add_output(field, value);
+      signature.fields.push_back(field);
+    }
+    result_.program.components.push_back(std::move(component));
+    result_.signatures.push_back(std::move(signature));
+  }
+
+  /// Outputs for a cache's layers, which later calls take as inputs.
+  static void add_states(ir::Component& component, const std::string& name, ir::State::Kind kind,
+                         const std::vector<nn::KeyValue>& layers, bool takes_cache) {
     const std::string prefix = takes_cache ? "output." : "";
     for (size_t i = 0; i < layers.size(); ++i) {
-      const std::string layer = fmt::format("{}.layers.{}.", options_.cache_name, i);
+      const std::string layer = fmt::format("{}.layers.{}.", name, i);
       for (const auto& [part, value] :
            {std::pair("keys", layers[i].keys), std::pair("values", layers[i].values)}) {
-        graph->add_output(prefix + layer + part, value);
+        component.graph->add_output(prefix + layer + part, value);
         component.states.push_back({.name = layer + part,
+                                    .kind = kind,
                                     .input = takes_cache ? "input." + layer + part : "",
                                     .output = prefix + layer + part});
       }
     }
-    if (!layers.empty()) signature.fields.push_back(options_.cache_name);
-    signature.num_cache_layers = static_cast<int64_t>(layers.size());
-    signature.takes_cache = takes_cache;
-    if (takes_cache) signature.arguments.push_back(options_.cache_name);
-    component.name = graph->name();
-    component.graph = std::move(graph);
-    result_.program.components.push_back(std::move(component));
-    result_.signatures.push_back(std::move(signature));
+  }
+
+  void add_kept_states(ir::Component& component, const std::vector<KeptState>& states,
+                       bool takes_cache) const {
+    for (const KeptState& state : states) {
+      const std::string name =
+          fmt::format("{}.layers.{}.{}", cache_name(), state.layer, state.name);
+      component.states.push_back({.name = name,
+                                  .kind = ir::State::Kind::kOverwrite,
+                                  .input = takes_cache ? "input." + name : "",
+                                  .output = takes_cache ? "output." + name : name});
+      component.graph->add_output(component.states.back().output, state.value);
+    }
   }
 
   void check_config() const {
@@ -242,7 +345,7 @@ class Builder {
   }
 
   void bind_parameters() {
-    std::vector<std::string> missing, misshapen;
+    std::vector<std::string> missing, misshapen, codes;
     for (const auto& [name, shape] : parameters_.asked()) {
       TensorSourcePtr source = checkpoint_.find_tensor(name, shape.sizes());
       if (source == nullptr) {
@@ -250,10 +353,30 @@ class Builder {
       } else if (source->shape() != shape.sizes()) {
         misshapen.push_back(fmt::format("{} is {}, expected {}", name,
                                         ir::Shape::of(source->shape()).text(), shape.text()));
+      } else if (!holds_numbers(source->dtype())) {
+        codes.push_back(fmt::format("{} ({})", name, tranship::name(source->dtype())));
       } else {
         result_.program.parameters.emplace(name, cast_source(std::move(source), options_.dtype));
       }
     }
+    report_unfit(missing, misshapen, codes);
+    join_parameters();
+  }
+
+  /// Weights that the checkpoint has in parts.
+  void join_parameters() {
+    auto& parameters = result_.program.parameters;
+    for (const auto& [name, weight] : parameters_.joined()) {
+      std::vector<TensorSourcePtr> parts;
+      for (const std::string& part : weight.parts) parts.push_back(parameters.at(part));
+      for (const std::string& part : weight.parts) parameters.erase(part);
+      parameters.emplace(name, concat_source(name, std::move(parts), weight.shape.sizes()));
+    }
+  }
+
+  void report_unfit(const std::vector<std::string>& missing,
+                    const std::vector<std::string>& misshapen,
+                    const std::vector<std::string>& codes) const {
     const std::string where = checkpoint_.path.string();
     if (!missing.empty()) {
       fail(ErrorKind::kCorrupt,
@@ -265,6 +388,28 @@ class Builder {
       fail(ErrorKind::kCorrupt,
            "[checkpoint] '{}': tensors have other shapes than config.json says: {}", where,
            listed(misshapen));
+    }
+    if (!codes.empty()) {
+      fail(ErrorKind::kUnsupported,
+           "[checkpoint] '{}': tensors hold codes that mean nothing without their scales: {}. The "
+           "checkpoint is quantized in a way that tranship cannot read yet: export the original "
+           "one, or one saved after dequantizing",
+           where, listed(codes));
+    }
+  }
+
+  /// Numbers past 65504, which bf16 and f32 have, are infinite in f16: weights are looked at when
+  /// they are written, activations are not.
+  void warn_of_narrow_range(const Sink& sink) const {
+    if (options_.dtype != DType::kF16) return;
+    for (const auto& [name, source] : result_.program.parameters) {
+      const TensorSourcePtr stored = source->uncast();
+      if (stored == nullptr) continue;
+      sink.warn(fmt::format(
+          "[export] the weights are {} and become f16, which has no numbers over 65504: "
+          "activations that were larger become infinite. Compare the outputs, or take f32 or bf16",
+          tranship::name(stored->dtype())));
+      return;
     }
   }
 
@@ -284,10 +429,11 @@ class Builder {
   }
 
   bool is_ignorable(const std::string& name) const {
-    for (const std::string_view pattern : selected_.family->ignorable) {
-      if (pattern.back() == '.' ? name.starts_with(pattern) : name.ends_with(pattern)) return true;
-    }
-    return false;
+    const auto covers = [&](std::string_view pattern) {
+      return pattern.back() == '.' ? name.starts_with(pattern) : name.ends_with(pattern);
+    };
+    return std::ranges::any_of(selected_.family->ignorable, covers) ||
+           std::ranges::any_of(selected_.architecture->ignorable, covers);
   }
 
   const CheckpointData& checkpoint_;
@@ -299,6 +445,13 @@ class Builder {
 };
 
 }  // namespace
+
+std::vector<std::string_view> Selected::optional_inputs() const {
+  std::vector<std::string_view> names = family->optional_inputs;
+  if (architecture->encoder == nullptr)
+    std::erase_if(names, [](std::string_view name) { return name.starts_with("decoder_"); });
+  return names;
+}
 
 Selected select(const Config& config, const std::string& architecture) {
   const std::string model_type = config.text("model_type", "");
@@ -341,6 +494,13 @@ TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& opti
          "[task] {} does not generate text: export it with --task forward, or choose another "
          "architecture",
          builder.selected().architecture->name);
+  }
+  if (builder.is_encoder_decoder()) {
+    const std::vector<std::string> optional_inputs = builder.optional_inputs({});
+    const auto encoder = builder.add_encoder(optional_inputs);
+    builder.add_decoder_prefill(encoder, optional_inputs);
+    builder.add_decoder_decode(encoder, optional_inputs);
+    return builder.finish_program(sink);
   }
   const std::vector<std::string> optional_inputs =
       builder.optional_inputs({"position_ids"});  // the decode loop derives them

@@ -17,8 +17,9 @@ struct TaskOptions {
   DType dtype = DType::kF32;      // of weights and activations
   std::string architecture = {};  // a class of Transformers; empty: config.json's architectures[0],
                                   // else the family's first
-  /// Optional inputs that the graphs take. In the model's order, whatever the order here.
-  std::vector<std::string> graph_inputs = {"attention_mask"};
+  /// Optional inputs that the graphs take. In the model's order, whatever the order here. Absent:
+  /// attention_mask, if the model takes one.
+  std::optional<std::vector<std::string>> graph_inputs = {};
   /// What inputs and outputs of caches begin with: Transformers 5.23 says past_key_values, newer
   /// ones cache.
   std::string cache_name = "past_key_values";
@@ -31,9 +32,13 @@ struct Signature {
   std::string output_class;         // "CausalLMOutputWithPast"
   std::vector<std::string> fields;  // of the output, in order: "logits", "past_key_values"
   std::vector<std::string>
-      arguments;  // of forward, in order: "input_ids", "attention_mask", "past_key_values"
+      arguments;      // of forward, in order: "input_ids", "attention_mask", "past_key_values"
+  std::string cache;  // the field that is a cache; in decode, the argument too
   int64_t num_cache_layers = 0;  // 0: no cache
-  bool takes_cache = false;      // decode
+  int64_t conv_kernel_size = 0;  // over 0: a layer's cache is a window of that size and a state
+  int64_t num_cross_layers = 0;  // of the encoder's keys and values; 0: there are none
+  /// Of the argument encoder_outputs, where there is one: "BaseModelOutput".
+  std::string encoder_output_class;
 };
 
 struct TaskProgram {
@@ -44,14 +49,17 @@ struct TaskProgram {
 };
 
 /// What model(**inputs) computes: one component "model". A decoder gives its cache too, unless
-/// use_cache is false. Errors: unsupported for an unknown model_type or architecture, or unknown
-/// config keys; corrupt for missing tensors and other shapes; invalid_argument for tensors that
-/// nobody asked for. All of a kind at once.
+/// use_cache is false. The axes are batch, sequence, and decoder_sequence beside an encoder.
+/// Errors: unsupported for an unknown model_type or architecture, or unknown config keys; corrupt
+/// for missing tensors and other shapes; invalid_argument for tensors that nobody asked for. All of
+/// a kind at once.
 TaskProgram forward(const CheckpointData& checkpoint, const TaskOptions& options,
                     const Sink& sink = {});
 
 /// Components "prefill" (the prompt; gives the cache) and "decode" (one token, with a growing cache
-/// in and out). Errors: those of forward(); unsupported for an architecture that does not generate.
+/// in and out). An encoder-decoder has an "encoder" before them, whose states both take; the keys
+/// and values that prefill makes of these go into decode and come out unchanged. Errors: those of
+/// forward(); unsupported for an architecture that does not generate.
 TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& options,
                        const Sink& sink = {});
 
@@ -59,6 +67,8 @@ TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& opti
 struct Selected {
   const nn::Family* family;
   const nn::Architecture* architecture;
+  /// The family's, as far as the architecture takes them.
+  std::vector<std::string_view> optional_inputs() const;
 };
 Selected select(const Config& config, const std::string& architecture);
 

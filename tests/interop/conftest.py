@@ -17,7 +17,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import reference  # noqa: E402
 import reference_cases  # noqa: E402
 
-CASES = {**reference_cases.causal_cases(), **reference_cases.bert_cases()}
+CASES = {**reference_cases.causal_cases(), **reference_cases.bert_cases(), **reference_cases.t5_cases()}
+CASES.update(reference_cases.whisper_cases())
 
 torch.set_num_threads(os.cpu_count())
 transformers.logging.set_verbosity_error()
@@ -33,7 +34,8 @@ def run_cli(*arguments):
 
 def tolerance(config, length, expected):
     """4 eps sqrt(K) max|expected|, K the longest sum (DESIGN.md)."""
-    longest = max(config["hidden_size"], config["intermediate_size"], length)
+    widths = ("hidden_size", "intermediate_size", "d_model", "d_ff", "encoder_ffn_dim", "decoder_ffn_dim")
+    longest = max(*(config[width] for width in widths if width in config), length)
     return 4 * torch.finfo(torch.float32).eps * math.sqrt(longest) * expected.abs().max().item()
 
 

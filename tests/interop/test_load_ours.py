@@ -27,6 +27,13 @@ FORWARD = [
     "bert_sequence_classification",
     "bert_token_classification",
     "bert_question_answering",
+    "t5_default",
+    "t5_gated_silu",
+    "t5_num_decoder_layers",
+    "t5_model",
+    "t5_encoder_model",
+    "whisper_default",
+    "whisper_model",
 ]
 GENERATION = [
     "llama_default",
@@ -51,7 +58,21 @@ def test_forward_returns_what_the_model_returns(name, export, no_grad):
         for output in reference.OUTPUTS:
             assert (actual.get(output) is None) == (expected.get(output) is None), output
             if expected.get(output) is not None:
-                assert_close(actual[output], expected[output], case.config, inputs["input_ids"].shape[1])
+                assert_close(actual[output], expected[output], case.config, max(value.shape[-1] for value in inputs.values()))
+
+
+@pytest.mark.parametrize("name", ["t5_default", "t5_model", "whisper_default"])
+def test_forward_of_an_encoder_decoder_returns_both_caches(name, export, no_grad):
+    case = CASES[name]
+    folder = export(case.config, "--task", "forward", exact_forward_inputs(case.runs[1]))
+    inputs = reference.as_tensors(case.runs[1].inputs)
+    actual = ExportedModel.from_pretrained(folder)(**inputs).past_key_values
+    expected = reference.build(case)(**inputs).past_key_values
+    assert type(actual) is type(expected)
+    for part in ("self_attention_cache", "cross_attention_cache"):
+        for ours, theirs in zip(getattr(actual, part).layers, getattr(expected, part).layers, strict=True):
+            assert_close(ours.keys, theirs.keys, case.config, 7)
+            assert_close(ours.values, theirs.values, case.config, 7)
 
 
 @pytest.mark.parametrize("name", ["llama_default", "qwen2_layer_types"])
@@ -98,6 +119,61 @@ def test_prefill_and_decode_return_what_the_cached_model_returns(name, export, n
             assert list(result.logits.shape) == expected["shape"]
             values = torch.tensor(expected["values"]).reshape(expected["shape"][0], len(kept), -1)
             assert_close(result.logits[:, kept], values, case.config, inputs["attention_mask"].shape[1])
+
+
+ENCODER_DECODERS = {
+    "t5_default": transformers.modeling_outputs.BaseModelOutputWithPastAndCrossAttentions,
+    "whisper_default": transformers.modeling_outputs.BaseModelOutput,
+}
+
+
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
+def test_encoder_prefill_and_decode_return_what_the_cached_model_returns(name, export, no_grad):
+    case = reference_cases.encoder_decoder_cases()[name]
+    exported = ExportedModel.from_pretrained(export(case.config, "--task", "generation"))
+    assert list(exported.runners) == ["encoder", "prefill", "decode"]
+    golden = json.loads((ROOT / f"tests/golden/logits/generation_{name}.json").read_text())
+    for run in golden["runs"]:
+        cache = encoded = None
+        for step in run["steps"]:
+            runner = exported.runners[step["component"]]
+            inputs = reference.as_tensors(step["inputs"])
+            if step["component"] == "encoder":
+                encoded = result = runner(**inputs)
+                assert type(result) is ENCODER_DECODERS[name]
+                continue
+            if step["component"] == "decode":
+                inputs["past_key_values"] = cache
+            result = runner(**inputs, encoder_outputs=encoded)
+            cache = result.past_key_values
+            assert type(result) is transformers.modeling_outputs.Seq2SeqLMOutput
+            assert type(cache) is transformers.EncoderDecoderCache
+            assert cache.is_updated == dict.fromkeys(range(len(cache)), True)
+            assert torch.equal(result.encoder_last_hidden_state, encoded.last_hidden_state)
+            expected = step["outputs"]["logits"]
+            values = torch.tensor(expected["values"]).reshape(expected["shape"])
+            assert_close(result.logits, values, case.config, encoded.last_hidden_state.shape[1])
+
+
+@pytest.mark.parametrize("name", ENCODER_DECODERS)
+def test_a_cache_of_the_model_itself_goes_on_in_our_decode(name, export, no_grad):
+    """Prefill by Transformers, then our decode, then Transformers again on what that gave."""
+    case = reference_cases.encoder_decoder_cases()[name]
+    exported = ExportedModel.from_pretrained(export(case.config, "--task", "generation"))
+    model = reference.build(case)
+    encoder_inputs = reference.as_tensors(case.prompts[0][0])
+    encoded = model.get_encoder()(**encoder_inputs)
+    masks = {key: encoder_inputs[key] for key in ("attention_mask",) if key in encoder_inputs}
+    ids = torch.tensor(reference_cases.token_ids(encoded.last_hidden_state.shape[0], 3, 6))
+    whole = model(**masks, encoder_outputs=encoded, decoder_input_ids=ids).logits
+    begun = model(**masks, encoder_outputs=encoded, decoder_input_ids=ids[:, :1], use_cache=True)
+    step = {**masks, "encoder_outputs": encoded, "decoder_input_ids": ids[:, 1:2]}
+    ours = exported.runners["decode"](**step, past_key_values=begun.past_key_values)
+    step["decoder_input_ids"] = ids[:, 2:]
+    theirs = model(**step, past_key_values=ours.past_key_values, use_cache=True)
+    length = encoded.last_hidden_state.shape[1]
+    assert_close(ours.logits, whole[:, 1:2], case.config, length)
+    assert_close(theirs.logits, whole[:, 2:], case.config, length)
 
 
 def test_configs_come_along(export):

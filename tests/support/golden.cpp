@@ -16,19 +16,34 @@ std::filesystem::path folder() {
   return std::filesystem::path(TRANSHIP_SOURCE_DIR) / "tests/golden/logits";
 }
 
-Tensor int_tensor(const Json& rows) {
-  std::vector<int64_t> values;
-  for (const Json& row : rows) {
-    for (const Json& v : row) values.push_back(v.get<int64_t>());
-  }
-  return Tensor::of(values,
-                    {static_cast<int64_t>(rows.size()), static_cast<int64_t>(rows.at(0).size())});
+/// Numbers in nested lists: i64, or f32 if one of them has a point.
+Tensor read_tensor(const Json& json) {
+  std::vector<int64_t> shape;
+  for (const Json* at = &json; at->is_array(); at = &at->at(0)) shape.push_back(std::ssize(*at));
+  const Json flat = json.flatten();
+  const bool is_float =
+      std::any_of(flat.begin(), flat.end(), [](const Json& v) { return v.is_number_float(); });
+  Tensor tensor(is_float ? DType::kF32 : DType::kI64, shape);
+  int64_t i = 0;
+  for (const Json& v : flat) tensor.set(i++, v.get<double>());
+  return tensor;
 }
 
-GoldenCall read_call(const Json& json) {
+/// What hash_weights.numbers() makes.
+Tensor hash_numbers(const Json& json) {
+  const auto shape = json.at("shape").get<std::vector<int64_t>>();
+  Tensor tensor(DType::kF32, shape);
+  const Tensor vector = read_all(
+      *hash_source(json.at("numbers").get<std::string>(), DType::kF32, {tensor.num_elements()}));
+  for (size_t i = 0; i < tensor.f32().size(); ++i) tensor.f32()[i] = 10 * vector.f32()[i];
+  return tensor;
+}
+
+GoldenCall read_call(const Json& json, const std::string& component) {
   GoldenCall call;
+  call.component = json.value("component", component);
   for (const auto& [name, rows] : json.at("inputs").items())
-    call.inputs.emplace(name, int_tensor(rows));
+    call.inputs.emplace(name, rows.is_object() ? hash_numbers(rows) : read_tensor(rows));
   for (const auto& [name, output] : json.at("outputs").items()) {
     ExpectedOutput expected;
     expected.shape = output.at("shape").get<std::vector<int64_t>>();
@@ -38,6 +53,29 @@ GoldenCall read_call(const Json& json) {
     call.outputs.emplace(name, std::move(expected));
   }
   return call;
+}
+
+/// The widest layer. Errors: out_of_range for a config without one of these keys.
+int64_t longest_sum(const Json& config) {
+  const auto widest = [&](const char* a, const char* b) {
+    return std::max(config.at(a).get<int64_t>(), config.at(b).get<int64_t>());
+  };
+  if (config.contains("state_size")) {  // Mamba's inner size, and the steps of a scan
+    const int64_t inner =
+        config.at("hidden_size").get<int64_t>() * config.at("expand").get<int64_t>();
+    return std::max<int64_t>(inner, 64);
+  }
+  if (config.contains("patch_size")) {
+    const Json& size = config.at("patch_size");
+    const auto height = (size.is_array() ? size.at(0) : size).get<int64_t>();
+    const auto width = (size.is_array() ? size.at(1) : size).get<int64_t>();
+    const auto channels = config.at("num_channels").get<int64_t>();
+    return std::max(widest("hidden_size", "intermediate_size"), channels * height * width);
+  }
+  if (config.contains("d_ff")) return widest("d_model", "d_ff");
+  if (config.contains("decoder_ffn_dim"))
+    return std::max(widest("d_model", "encoder_ffn_dim"), widest("d_model", "decoder_ffn_dim"));
+  return widest("hidden_size", "intermediate_size");
 }
 
 }  // namespace
@@ -60,29 +98,29 @@ GoldenCase read_golden(const std::string& name) {
   if (json.contains("absent_tensors"))
     golden.absent_tensors = json.at("absent_tensors").get<std::vector<std::string>>();
   int64_t longest_sequence = 1;
+  if (json.contains("own_tensors"))
+    golden.own_tensors = json.at("own_tensors").get<std::map<std::string, std::vector<int64_t>>>();
   for (const Json& run : json.at("runs")) {
     std::vector<GoldenCall> calls;
     if (golden.generation) {
-      for (const Json& step : run.at("steps")) calls.push_back(read_call(step));
+      for (const Json& step : run.at("steps"))
+        calls.push_back(read_call(step, calls.empty() ? "prefill" : "decode"));
     } else {
-      calls.push_back(read_call(run));
+      calls.push_back(read_call(run, "model"));
     }
     for (const GoldenCall& call : calls) {
       for (const auto& [input, tensor] : call.inputs)
-        longest_sequence = std::max(longest_sequence, tensor.shape()[1]);
+        longest_sequence = std::max(longest_sequence, tensor.shape().back());
     }
     golden.runs.push_back(std::move(calls));
   }
-  const Json& config = json.at("config");
-  golden.longest_reduction =
-      std::max({config.value("hidden_size", int64_t{768}),
-                config.value("intermediate_size", int64_t{3072}), longest_sequence});
+  golden.longest_reduction = std::max(longest_sum(json.at("config")), longest_sequence);
   return golden;
 }
 
 CheckpointData golden_checkpoint(const GoldenCase& golden) {
   const CheckpointData synthetic = Checkpoint::synthetic(golden.config_json).data();
-  if (golden.absent_tensors.empty()) return synthetic;
+  if (golden.absent_tensors.empty() && golden.own_tensors.empty()) return synthetic;
   // A checkpoint with files' manners: what is not in its index is not there.
   const tasks::TaskProgram all = tasks::forward(synthetic, {});
   CheckpointData partial = synthetic;
@@ -92,6 +130,8 @@ CheckpointData golden_checkpoint(const GoldenCase& golden) {
     if (std::find(absent.begin(), absent.end(), name) == absent.end())
       partial.tensors.emplace(name, source);
   }
+  for (const auto& [name, shape] : golden.own_tensors)
+    partial.tensors.insert_or_assign(name, hash_source(name, DType::kF32, shape));
   return partial;
 }
 

@@ -18,6 +18,7 @@ struct ExpectedOutput {
 };
 
 struct GoldenCall {
+  std::string component;  // "model", "encoder", "prefill", "decode"
   NamedTensors inputs;
   std::map<std::string, ExpectedOutput> outputs;
 };
@@ -28,7 +29,8 @@ struct GoldenCase {
   std::string architecture;
   bool generation = false;
   std::vector<std::string> absent_tensors;
-  /// forward: each run is one call. generation: prefill and then decode steps.
+  std::map<std::string, std::vector<int64_t>> own_tensors;  // by name, with their shape
+  /// forward: each run is one call. generation: an encoder if there is one, prefill, decode steps.
   std::vector<std::vector<GoldenCall>> runs;
   /// The longest sum in the model: what the tolerance grows with.
   int64_t longest_reduction = 1;

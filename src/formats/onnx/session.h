@@ -23,6 +23,9 @@ enum class GraphOptimization { kNone, kBasic, kExtended, kAll };
 /// The least of what ONNX Runtime says that reaches Sink::warning.
 enum class LogLevel { kVerbose, kInfo, kWarning, kError };
 
+/// More would be a mistake, and ONNX Runtime would start them all.
+inline constexpr int kMostThreads = 1024;
+
 struct SessionOptions {
   /// libonnxruntime.so or a folder that has it; empty: searched for, as OrtLibrary::open says.
   std::filesystem::path library = {};

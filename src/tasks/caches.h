@@ -1,0 +1,64 @@
+// Where a decoder's keys and values come from and go to: what a task hands to a model as nn::Cache.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "nn/attention.h"
+
+namespace tranship::tasks {
+
+/// A state that a layer keeps.
+struct KeptState {
+  int64_t layer;
+  std::string name;
+  ir::Value value;
+};
+
+/// Remembers what the layers have: all keys and values, past and new, those of the encoder, and
+/// states.
+class LayerCache : public nn::Cache {
+ public:
+  void keep(int64_t layer, std::string_view name, ir::Value value) override {
+    states_.push_back({layer, std::string(name), value});
+  }
+  const std::vector<nn::KeyValue>& layers() const { return layers_; }
+  const std::vector<nn::KeyValue>& cross_layers() const { return cross_layers_; }
+  const std::vector<KeptState>& states() const { return states_; }
+
+ protected:
+  std::vector<nn::KeyValue> layers_, cross_layers_;
+  std::vector<KeptState> states_;
+};
+
+/// Caches that begin empty: a layer's keys and values are what it has just made.
+class FreshCache : public LayerCache {
+ public:
+  nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
+  nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
+                     const std::function<nn::KeyValue()>& make) override;
+  ir::Value state(int64_t layer, std::string_view name, const ir::Type& type) override;
+};
+
+/// Caches that come in as inputs: "input.<name>.layers.0.keys". They grow along the tokens; those
+/// of the encoder stay as they are.
+class GrowingCache : public LayerCache {
+ public:
+  /// cross_name: of the encoder's keys and values.
+  GrowingCache(ir::Graph& graph, std::string name, std::string cross_name);
+  nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
+  nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
+                     const std::function<nn::KeyValue()>& make) override;
+  ir::Value state(int64_t layer, std::string_view name, const ir::Type& type) override;
+
+ private:
+  ir::Value input(std::string name, DType dtype, ir::Shape shape);
+  ir::Value grow(int64_t layer, std::string_view part, ir::Value added);
+
+  ir::Graph& graph_;
+  std::string name_, cross_name_;
+  DType dtype_ = DType::kF32;
+};
+
+}  // namespace tranship::tasks
