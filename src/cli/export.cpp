@@ -110,9 +110,8 @@ Export make_export(const Options& options, const Sink& sink) {
     return made;
   }
   const Checkpoint checkpoint = open_checkpoint(options, sink);
-  made.task = options.task.empty()
-                  ? default_task(checkpoint.data().config, options.architecture)
-                  : options.task;
+  made.task = options.task.empty() ? default_task(checkpoint.data().config, options.architecture)
+                                   : options.task;
   made.model = made.task == "generation" ? exporter.export_for_generation(checkpoint, config, sink)
                                          : exporter.export_model(checkpoint, config, sink);
   if (options.dry_run) made.facts = weigh(checkpoint, config, made);
@@ -232,7 +231,8 @@ constexpr Description kDescription = {
         "any other becomes "
         "one component, model. So does a program that PyTorch captured (torch.export.save), of any "
         "model; operators that "
-        "cannot be exported are listed with their places. Weights stream from file to file: memory does not grow with the "
+        "cannot be exported are listed with their places. Weights stream from file to file: memory "
+        "does not grow with the "
         "model. The directory's "
         "export.json is written last; without it there is no artifact.",
     .examples =
