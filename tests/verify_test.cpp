@@ -31,7 +31,8 @@ constexpr std::string_view kLlama =
 
 CheckpointData with_tokenizer(const TestFolder& folder) {
   CheckpointData checkpoint = tiny_checkpoint(kLlama);
-  checkpoint.companions = {folder.write("checkpoint/tokenizer.json", R"({"version": "1.0"})")};
+  checkpoint.companions = {
+      {"tokenizer.json", folder.write("checkpoint/tokenizer.json", R"({"version": "1.0"})")}};
   return checkpoint;
 }
 
