@@ -230,10 +230,12 @@ class TinySizes : public testing::TestWithParam<TinyCase> {
     return out;
   }
 
-  /// Not every model has an axis "sequence", or takes position_ids.
+  /// Not every model has an axis "sequence", or takes position_ids, or fits into f16.
   bool takes(const Words& options) const {
     const nn::Family& family = *GetParam().family;
     const std::string all = testing::PrintToString(options);
+    if (all.find("f16") != std::string::npos && all.find("bf16") == std::string::npos)
+      return family.model_type != "t5";
     if (all.find("sequence") != std::string::npos)
       return family.model_type != "vit" && family.model_type != "whisper";
     return all.find("position_ids") == std::string::npos ||
@@ -256,6 +258,7 @@ TEST_P(TinySizes, AreAsPlannedForEachTaskDtypeAndPlaceOfTheWeights) {
       for (const Words& options :
            {Words{}, Words{"--dtype", "f16"}, Words{"--dtype", "bf16"}, Words{"--no-external-data"},
             Words{"--no-external-data", "--dtype", "bf16"}, Words{"--weights", "reference"}}) {
+        if (!takes(options)) continue;
         SCOPED_TRACE(fmt::format("{} {} {}", name(source), task, testing::PrintToString(options)));
         Words all = {"--task", task};
         all.insert(all.end(), options.begin(), options.end());
