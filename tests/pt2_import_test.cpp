@@ -141,8 +141,8 @@ TEST_P(Pt2Import, OnnxRuntimeComputesWhatPyTorchDoes) {
   const pt2::ImportedProgram program = imported(GetParam());
   const TestFolder directory;
   onnx::OnnxProgram::lower(program.program, {}).save(directory.path());
-  const onnx::Session session = onnx::Session::open(directory / "model.onnx",
-                                                    {.intra_op_threads = 1}, {});
+  const onnx::Session session =
+      onnx::Session::open(directory / "model.onnx", {.intra_op_threads = 1}, {});
   run_calls(GetParam(), [&](const NamedTensors& inputs) { return session.run(inputs); });
 }
 

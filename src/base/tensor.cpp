@@ -143,8 +143,8 @@ void Tensor::set(int64_t i, double value) {
     case DType::kF8E5M2:
       fail(ErrorKind::kUnsupported, "[tensor] {} values cannot be made", name(dtype_));
     case DType::kI64:  // the largest i64 is a double that is one too large
-      return store(p, value >= 0x1p63 ? std::numeric_limits<int64_t>::max()
-                                      : static_cast<int64_t>(value));
+      return store(
+          p, value >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(value));
     case DType::kI32:
       return store(p, static_cast<int32_t>(value));
     case DType::kI16:

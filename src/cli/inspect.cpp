@@ -117,8 +117,7 @@ Json make_report(const Options& options, PathKind kind, const Sink& sink) {
 void run(const Options& given, Console& console) {
   const Options options = settled(given);
   const PathKind kind = kind_of(options.path);
-  const bool chooses_model =
-      !options.choice.architecture.empty() || !options.choice.task.empty();
+  const bool chooses_model = !options.choice.architecture.empty() || !options.choice.task.empty();
   const bool has_graph = is_model(kind) || kind == PathKind::kProgram;
   if ((chooses_model && !is_model(kind)) || (options.graph && !has_graph)) {
     throw UsageError(
@@ -154,7 +153,8 @@ constexpr Description kDescription = {
         "captured. No weight is read, so "
         "that the size of a "
         "model does not matter.\n\n"
-        "--graph shows the graphs that an export of a checkpoint, a .gguf, a .pt2 or a config.json would "
+        "--graph shows the graphs that an export of a checkpoint, a .gguf, a .pt2 or a config.json "
+        "would "
         "have: as text, or with FILE.svg or FILE.dot drawn, by modules, with equal layers once. "
         "Artifacts and .onnx files cannot be drawn.",
     .examples =

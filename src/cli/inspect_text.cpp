@@ -230,8 +230,8 @@ std::string describe_program(const Json& report, size_t width) {
   out += fmt::format("    {}{} nodes, captured by torch {}\n",
                      architecture.empty() ? "" : architecture + ", ", text_of(report["nodes"]),
                      report["torch_version"].get<std::string>());
-  out += operator_text(report["operators"], width) +
-         port_table(report["inputs"], report["outputs"]);
+  out +=
+      operator_text(report["operators"], width) + port_table(report["inputs"], report["outputs"]);
   out += fmt::format("    {} weights of {} numbers, {}\n\n", report["weights"].size(),
                      format_exact(num_elements(report["weights"])),
                      format_bytes(sum_of(report["weights"], "bytes")));

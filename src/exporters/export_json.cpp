@@ -249,6 +249,8 @@ std::string write_manifest(const Manifest& manifest) {
     ours = {{"version", version()}, {"files", files_json(manifest.files)}};
     ours["hash_scheme"] = kHashScheme;
     if (!manifest.small_files.empty()) ours["small_files"] = files_json(manifest.small_files);
+    if (!manifest.referred_files.empty())
+      ours["referred_files"] = files_json(manifest.referred_files);
     const std::string hash = hash_of_document(document);
     ours["hash"] = hash;
   }
@@ -273,6 +275,7 @@ Manifest read_manifest(std::string_view where, std::string_view text, const Sink
   manifest.components = read_components(document.at("components"));
   manifest.files = read_files(document, "files");
   manifest.small_files = read_files(document, "small_files");
+  manifest.referred_files = read_files(document, "referred_files");
   return manifest;
 }
 

@@ -26,6 +26,8 @@ struct Manifest {
   std::vector<ArtifactFile> files;
   /// The small files that were written with them. They may be edited: only `verify` looks at this.
   std::vector<ArtifactFile> small_files = {};
+  /// Files of the checkpoint beside it that hold weights; `hash` is of samples.
+  std::vector<ArtifactFile> referred_files = {};
 };
 
 /// What stands for a hash before it is known, as long as one.

@@ -61,6 +61,10 @@ void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DTy
     artifact.manifest.files.push_back(
         {file.name, file.size_bytes, std::string(exporters::kNoHashYet)});
   }
+  for (const onnx::PlannedFile& file : artifact.program->referred_files()) {
+    artifact.manifest.referred_files.push_back(
+        {file.name, file.size_bytes, std::string(exporters::kNoHashYet)});
+  }
 }
 
 /// A graph that takes one length only is no use for text of any length.

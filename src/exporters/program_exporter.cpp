@@ -118,8 +118,8 @@ void add_component(const pt2::ImportedProgram& imported, ExportMetadata metadata
   const ir::Component& component = imported.program.components.front();
   artifact.manifest.export_format = OnnxExporter::kExportFormat;
   artifact.manifest.components.push_back({component.name, component.name + ".onnx", metadata});
-  ExportedProgram program = exporters::describe_ports(
-      *component.graph, artifact.program->num_nodes(component.name));
+  ExportedProgram program =
+      exporters::describe_ports(*component.graph, artifact.program->num_nodes(component.name));
   artifact.components.emplace_back(component.name,
                                    ExportedComponent{std::move(program), std::move(metadata)});
   for (const onnx::PlannedFile& file : artifact.program->files()) {
@@ -135,14 +135,13 @@ ExportedModel OnnxExporter::export_program(const fs::path& pt2, const OnnxConfig
   check_config(config);
   pt2::ImportedProgram imported = pt2::import_program(pt2::open_archive(pt2), pt2.string());
   pt2::require_mapped(imported, pt2.string());
-  for (ir::Component& component : imported.program.components)
-    passes::recognize(component.graph);
+  for (ir::Component& component : imported.program.components) passes::recognize(component.graph);
   Artifact artifact;
   artifact.program = onnx::OnnxProgram::lower(imported.program, exporters::onnx_options(config));
   add_component(imported, describe(imported, pt2, config, sink), artifact);
   if (recorded_metadata(pt2, {})) {
-    artifact.small_files = exporters::small_files_in(
-        pt2.has_parent_path() ? pt2.parent_path() : fs::path("."));
+    artifact.small_files =
+        exporters::small_files_in(pt2.has_parent_path() ? pt2.parent_path() : fs::path("."));
     artifact.small_files.home.clear();
   }
   artifact.manifest.small_files = exporters::list(artifact.small_files);

@@ -9,6 +9,7 @@
 #include "base/file_hash.h"
 #include "base/mapped_file.h"
 #include "exporters/exported_model.h"
+#include "exporters/referred_files.h"
 #include "formats/onnx/model_summary.h"
 
 namespace tranship {
@@ -93,6 +94,7 @@ void record(const std::vector<onnx::PlannedFile>& programs, const fs::path& dire
     file.size_bytes = written->bytes().size();
     file.hash = hash_of(written->bytes());
   }
+  exporters::record_referred(directory, manifest.referred_files);
 }
 
 /// Copies the programs of a loaded artifact.
@@ -193,6 +195,7 @@ Artifact load(const fs::path& directory, const Sink& sink) {
          directory.string(), artifact.manifest.export_format);
   }
   check_sizes(artifact);
+  exporters::check_referred(directory, artifact.manifest.referred_files);
   for (const Manifest::Component& component : artifact.manifest.components) {
     size_of(directory / component.file);
     onnx::ModelSummary summary = onnx::read_summary(directory / component.file);
@@ -211,25 +214,19 @@ Artifact load(const fs::path& directory, const Sink& sink) {
 
 }  // namespace
 
-std::vector<ArtifactFile> ExportedModel::files() const {
-  std::vector<ArtifactFile> files = impl_->artifact->manifest.files;
-  for (ArtifactFile& file : exporters::list(impl_->artifact->small_files))
-    files.push_back(std::move(file));
-  files.push_back(
-      {std::string(kManifestFile), exporters::write_manifest(impl_->artifact->manifest).size()});
-  return files;
-}
-
 std::vector<ArtifactFile> ExportedModel::files(const fs::path& directory) const {
-  std::vector<ArtifactFile> written = files();
-  std::set<std::string> small;
-  for (const ArtifactFile& file : exporters::list(impl_->artifact->small_files))
-    small.insert(file.name);
-  std::erase_if(written, [&](const ArtifactFile& file) {
-    return small.contains(file.name) &&
-           exporters::stays(impl_->artifact->small_files, directory, file.name);
-  });
-  return written;
+  const exporters::SmallFiles& small_files = impl_->artifact->small_files;
+  Manifest manifest = impl_->artifact->manifest;
+  std::vector<ArtifactFile> files = manifest.files;
+  for (ArtifactFile& file : exporters::list(small_files)) {
+    if (!exporters::stays(small_files, directory, file.name)) files.push_back(std::move(file));
+  }
+  for (ArtifactFile& file : manifest.small_files) {  // export.json records what will be there
+    if (exporters::stays(small_files, directory, file.name))
+      file.size_bytes = size_of(directory / file.name);
+  }
+  files.push_back({std::string(kManifestFile), exporters::write_manifest(manifest).size()});
+  return files;
 }
 
 void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink) const {

@@ -180,6 +180,17 @@ Job speech_job(GeneratorImpl& impl, size_t num_rows, const GenerationConfig& con
   return job;
 }
 
+/// Errors: invalid_argument for ids that are negative, which a graph would count from the end.
+void check_ids(const NamedTensors& inputs) {
+  for (const auto& [name, tensor] : inputs) {
+    if (!name.ends_with("input_ids") || tensor.dtype() != DType::kI64) continue;
+    const auto negative = std::ranges::find_if(tensor.i64(), [](int64_t id) { return id < 0; });
+    if (negative == tensor.i64().end()) continue;
+    fail(ErrorKind::kInvalidArgument, "[generate] {} has the id {}: ids are not negative", name,
+         *negative);
+  }
+}
+
 /// Errors: invalid_argument, for a model without an encoder, or inputs that are not a batch.
 Job job_from(GeneratorImpl& impl, NamedTensors inputs, const GenerationConfig& config) {
   if (impl.encoder_decoder == nullptr) {
@@ -192,6 +203,7 @@ Job job_from(GeneratorImpl& impl, NamedTensors inputs, const GenerationConfig& c
   if (main == inputs.end() || main->second.shape().empty() || main->second.shape()[0] < 1) {
     fail(ErrorKind::kInvalidArgument, "[generate] the encoder needs '{}' [batch, ...]", first);
   }
+  check_ids(inputs);
   const int64_t num_rows = main->second.shape()[0];
   const bool is_speech = first == "input_features" && !inputs.contains(kDecoderIds);
   Job job = {.prompts = {}, .config = config};

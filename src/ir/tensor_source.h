@@ -82,8 +82,8 @@ TensorSourcePtr permute_rows_source(TensorSourcePtr source, std::function<int64_
 /// Transposes the two axes of a matrix, block by block.
 TensorSourcePtr transpose_source(TensorSourcePtr source);
 
-/// A view of a storage: element (i, j, ...) stands at offset + i * strides[0] + j * strides[1] + ...
-/// All numbers are elements, none is negative.
+/// A view of a storage: element (i, j, ...) stands at offset + i * strides[0] + j * strides[1] +
+/// ... All numbers are elements, none is negative.
 struct StridedLayout {
   std::vector<int64_t> shape;
   std::vector<int64_t> strides;

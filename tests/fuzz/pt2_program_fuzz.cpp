@@ -11,8 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     pt2::Archive archive;
     archive.program = pt2::read_program("fuzz", fuzz::text_of(data, size));
     const pt2::ImportedProgram program = pt2::import_program(archive, "fuzz");
-    for (const ir::Component& component : program.program.components)
-      ir::verify(*component.graph);
+    for (const ir::Component& component : program.program.components) ir::verify(*component.graph);
   });
   return 0;
 }

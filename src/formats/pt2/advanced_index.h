@@ -10,9 +10,9 @@ namespace tranship::pt2 {
 
 /// What is read or written.
 struct AdvancedIndex {
-  std::vector<int64_t> perm;   // brings the axes that are indexed to the front of the tensor
+  std::vector<int64_t> perm;       // brings the axes that are indexed to the front of the tensor
   std::vector<ir::Value> indices;  // of these axes, i64, of one shape
-  ir::Shape shape;             // that shape
+  ir::Shape shape;                 // that shape
   /// Where its axes stand in the result: where the axes were, if these follow each other, else
   /// first.
   int64_t place = 0;

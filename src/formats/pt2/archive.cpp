@@ -25,8 +25,8 @@ struct Storage {
 
 class Opener {
  public:
-  explicit Opener(const std::filesystem::path& path) : file_(path.string()) {
-    const auto mapped = MappedFile::open(path);
+  explicit Opener(const std::shared_ptr<const MappedFile>& mapped)
+      : file_(mapped->path().string()) {
     zip_ = ZipReader::open({mapped, 0, mapped->bytes().size()});
     find_root();
   }
@@ -51,7 +51,8 @@ class Opener {
   void find_root() {
     if (zip_.find("serialized_exported_program.json") != nullptr) {
       fail(ErrorKind::kUnsupported,
-           "[pt2] '{}' was saved by torch 2.7 or older: load it and save it again with a newer torch",
+           "[pt2] '{}' was saved by torch 2.7 or older: load it and save it again with a newer "
+           "torch",
            file_);
     }
     for (const auto& [name, record] : zip_.records()) {
@@ -62,7 +63,9 @@ class Opener {
     }
   }
 
-  const ZipRecord* find(std::string_view name) const { return zip_.find(root_ + std::string(name)); }
+  const ZipRecord* find(std::string_view name) const {
+    return zip_.find(root_ + std::string(name));
+  }
   const ZipRecord& at(std::string_view name) const {
     const ZipRecord* record = find(name);
     if (record == nullptr) corrupt("the record '{}{}' is missing", root_, name);
@@ -100,14 +103,16 @@ class Opener {
     const std::string stem = folder == "data/weights/" ? "model_weights" : "model_constants";
     if (find(folder + "model.pt") != nullptr) return pickled_tensors(folder + "model.pt");
     const std::string config = folder + stem + "_config.json";
-    const std::map<std::string, Payload> payloads = read_payloads(file_ + ":" + config, text(config));
+    const std::map<std::string, Payload> payloads =
+        read_payloads(file_ + ":" + config, text(config));
     std::map<std::string, StoredTensor> out;
     std::map<std::string, std::string> first_names;
     for (const auto& [name, payload] : payloads) {
       if (payload.pickled) {
-        fail(ErrorKind::kUnsupported,
-             "[pt2] '{}': the tensor '{}' is of a subclass of Tensor, or an object, and was pickled",
-             file_, name);
+        fail(
+            ErrorKind::kUnsupported,
+            "[pt2] '{}': the tensor '{}' is of a subclass of Tensor, or an object, and was pickled",
+            file_, name);
       }
       const ZipRecord& record = at(folder + payload.record);
       out.emplace(name, stored(name, storage_of(zip_, record), payload.meta,
@@ -121,8 +126,8 @@ class Opener {
     if (record.size == 0) return {};
     const std::optional<FileRange> range = zip_.range(record);
     if (!range) {
-      fail(ErrorKind::kUnsupported, "[pt2] '{}': '{}' is compressed: save it again with torch", file_,
-           name);
+      fail(ErrorKind::kUnsupported, "[pt2] '{}': '{}' is compressed: save it again with torch",
+           file_, name);
     }
     const ZipReader inner = ZipReader::open(*range);
     std::string root;
@@ -173,8 +178,8 @@ class Opener {
     const std::optional<int64_t> needed = layout.needed_elements();
     const auto there = static_cast<int64_t>(storage.size() / size_bytes(*dtype));
     if (!needed || *needed > there || storage.size() % size_bytes(*dtype) != 0) {
-      corrupt("the tensor '{}', {} {} at element {}, does not lie within the {} bytes of '{}'", name,
-              tranship::name(*dtype), ir::Shape::of(layout.shape).text(), layout.offset,
+      corrupt("the tensor '{}', {} {} at element {}, does not lie within the {} bytes of '{}'",
+              name, tranship::name(*dtype), ir::Shape::of(layout.shape).text(), layout.offset,
               storage.size(), place);
     }
     check_expansion(name, layout, there);
@@ -208,13 +213,17 @@ class Opener {
 
   std::string file_;
   ZipReader zip_;
-  std::string root_;  // "model/"
+  std::string root_;                                                          // "model/"
   std::map<size_t, std::shared_ptr<const std::vector<std::byte>>> inflated_;  // by offset
   size_t inflated_bytes_ = 0;
 };
 
 }  // namespace
 
-Archive open_archive(const std::filesystem::path& path) { return Opener(path).open(); }
+Archive open_archive(const std::filesystem::path& path) {
+  return open_archive(MappedFile::open(path));
+}
+
+Archive open_archive(const std::shared_ptr<const MappedFile>& file) { return Opener(file).open(); }
 
 }  // namespace tranship::pt2

@@ -13,8 +13,8 @@
 namespace tranship::pt2 {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::bytes_of;
+using ::testing::HasSubstr;
 using testing::TestArchive;
 using testing::TestRecord;
 
@@ -52,14 +52,14 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
 }
 
 TestArchive good() {
-  return {.records = {{.name = "m/data/weights/weight_0", .content = std::string(8, '\0')},
-                      {.name = "m/data/weights/model_weights_config.json",
-                       .content = std::string(kWeights)},
-                      {.name = "m/data/constants/model_constants_config.json",
-                       .content = R"({"config":{}})"},
-                      {.name = "m/models/model.json", .content = std::string(kModel)},
-                      {.name = "m/archive_format", .content = "pt2"},
-                      {.name = "m/archive_version", .content = "0"}}};
+  return {
+      .records = {
+          {.name = "m/data/weights/weight_0", .content = std::string(8, '\0')},
+          {.name = "m/data/weights/model_weights_config.json", .content = std::string(kWeights)},
+          {.name = "m/data/constants/model_constants_config.json", .content = R"({"config":{}})"},
+          {.name = "m/models/model.json", .content = std::string(kModel)},
+          {.name = "m/archive_format", .content = "pt2"},
+          {.name = "m/archive_version", .content = "0"}}};
 }
 
 TestRecord& record(TestArchive& archive, std::string_view name) {
@@ -148,14 +148,17 @@ TEST_F(ArchiveTest, what_is_wrong_with_a_program_is_said) {
       {"records are in", [](TestArchive& a) { a.records[0].name = "n/data/weights/weight_0"; }},
       {"is in no folder", [](TestArchive& a) { a.records[0].name = "weight_0"; }},
       {"torch 2.7 or older",
-       [](TestArchive& a) { a.records = {{.name = "serialized_exported_program.json", .content = "{}"}}; },
+       [](TestArchive& a) {
+         a.records = {{.name = "serialized_exported_program.json", .content = "{}"}};
+       },
        ErrorKind::kUnsupported},
       {"expected a program called 'model'",
        [](TestArchive& a) { record(a, "m/models/model.json").name = "m/models/other.json"; },
        ErrorKind::kUnsupported},
       // weights
       {"does not lie within the 8 bytes", in_weights("\"as_int\":2", "\"as_int\":3")},
-      {"does not lie within the 8 bytes", in_weights("offset\":{\"as_int\":0", "offset\":{\"as_int\":1")},
+      {"does not lie within the 8 bytes",
+       in_weights("offset\":{\"as_int\":0", "offset\":{\"as_int\":1")},
       {"does not lie within the 8 bytes",
        in_weights("\"strides\":[{\"as_int\":1}", "\"strides\":[{\"as_int\":2}")},
       {"does not lie within the 8 bytes",
@@ -165,7 +168,8 @@ TEST_F(ArchiveTest, what_is_wrong_with_a_program_is_said) {
       {"is not a number from 0 on",
        in_weights("\"strides\":[{\"as_int\":1}", "\"strides\":[{\"as_int\":-1}")},
       {"is not a number from 0 on",
-       in_weights("offset\":{\"as_int\":0", "offset\":{\"as_expr\":{\"expr_str\":\"Symbol('s0')\"}")},
+       in_weights("offset\":{\"as_int\":0",
+                  "offset\":{\"as_expr\":{\"expr_str\":\"Symbol('s0')\"}")},
       {"a size of -2", in_weights("\"as_int\":2", "\"as_int\":-2")},
       {"1 sizes and 0 strides", in_weights("\"strides\":[{\"as_int\":1}]", "\"strides\":[]")},
       {"repeats its 2 elements",
@@ -189,15 +193,18 @@ TEST_F(ArchiveTest, what_is_wrong_with_a_program_is_said) {
       {"the key 'graph' is missing", in_model("\"graph\":", "\"graph2\":")},
       {"the key 'target' is missing", in_model("\"target\":", "\"targets\":")},
       {"graph_module.graph.inputs[0]: a union has one key",
-       in_model("{\"as_tensor\":{\"name\":\"p_w\"}}", "{\"as_tensor\":{\"name\":\"p_w\"},\"as_int\":1}")},
+       in_model("{\"as_tensor\":{\"name\":\"p_w\"}}",
+                "{\"as_tensor\":{\"name\":\"p_w\"},\"as_int\":1}")},
       {"expected a list", in_model("\"nodes\":[", "\"nodes\":{}, \"nodes2\":[")},
       {"expected an integer, found number", in_model("\"dtype\":7", "\"dtype\":7.5")},
       {"more than 63 bits", in_model("{\"as_int\":2}", "{\"as_int\":18446744073709551615}")},
       {"a size of -2", in_model("{\"as_int\":2}", "{\"as_int\":-2}")},
       {"the tensor 'y' is used before it is made",
-       in_model("\"arg\":{\"as_tensor\":{\"name\":\"p_w\"}}", "\"arg\":{\"as_tensor\":{\"name\":\"y\"}}")},
+       in_model("\"arg\":{\"as_tensor\":{\"name\":\"p_w\"}}",
+                "\"arg\":{\"as_tensor\":{\"name\":\"y\"}}")},
       {"the tensor 'add' is used before it is made",
-       in_model("\"arg\":{\"as_tensor\":{\"name\":\"p_w\"}}", "\"arg\":{\"as_tensor\":{\"name\":\"add\"}}")},
+       in_model("\"arg\":{\"as_tensor\":{\"name\":\"p_w\"}}",
+                "\"arg\":{\"as_tensor\":{\"name\":\"add\"}}")},
       {"the name 'x' is given twice",
        in_model("\"outputs\":[{\"as_tensor\":{\"name\":\"add\"}}],\"metadata\"",
                 "\"outputs\":[{\"as_tensor\":{\"name\":\"x\"}}],\"metadata\"")},
@@ -222,7 +229,8 @@ TEST_F(ArchiveTest, what_is_wrong_with_a_program_is_said) {
       {"no words here:\n  aten.nonsense.Tensor, first in node ''",
        in_model("aten.add.Tensor", "aten.nonsense.Tensor"), ErrorKind::kUnsupported},
       {"the argument 'surprise'",
-       in_model("{\"name\":\"other\"", "{\"name\":\"surprise\",\"arg\":{\"as_int\":3}},{\"name\":\"other\""),
+       in_model("{\"name\":\"other\"",
+                "{\"name\":\"surprise\",\"arg\":{\"as_int\":3}},{\"name\":\"other\""),
        ErrorKind::kUnsupported}};
   ASSERT_NO_THROW(require_mapped(import(good()), "a.pt2"));
   for (const BadArchive& bad : cases) {

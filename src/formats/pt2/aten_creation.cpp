@@ -173,8 +173,7 @@ template <CompareKind kFn>
 Results triangle(Call& call) {
   const Value x = call.tensor("self");
   const Dim offset = call.optional_size("diagonal").value_or(0);
-  const Value mask =
-      diagonal_mask(call.graph(), kFn, x.shape()[-2], x.shape()[-1], offset);
+  const Value mask = diagonal_mask(call.graph(), kFn, x.shape()[-2], x.shape()[-1], offset);
   if (x.dtype() == DType::kBool) return {binary(BinaryKind::kAnd, x, mask)};
   return {where(mask, x, scalar(call.graph(), x.dtype(), 0))};
 }

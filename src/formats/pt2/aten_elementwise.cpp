@@ -97,8 +97,8 @@ Results is_special(Call& call) {
 Results isfinite(Call& call) {
   const Value x = call.tensor("self");
   if (!is_floating(x.dtype())) return {negated(never(x))};
-  return {negated(
-      binary(BinaryKind::kOr, unary(UnaryKind::kIsNan, x), unary(UnaryKind::kIsInf, x)))};
+  return {
+      negated(binary(BinaryKind::kOr, unary(UnaryKind::kIsNan, x), unary(UnaryKind::kIsInf, x)))};
 }
 
 double largest(DType dtype) {
@@ -117,8 +117,8 @@ Results nan_to_num(Call& call) {
   const double negative = call.real("neginf", -largest(x.dtype()));
   const Value zero = scalar(g, x.dtype(), 0);
   const Value infinite = unary(UnaryKind::kIsInf, x);
-  const Value bound = where(compare(CompareKind::kGreater, x, zero),
-                            scalar(g, x.dtype(), positive), scalar(g, x.dtype(), negative));
+  const Value bound = where(compare(CompareKind::kGreater, x, zero), scalar(g, x.dtype(), positive),
+                            scalar(g, x.dtype(), negative));
   x = where(unary(UnaryKind::kIsNan, x), scalar(g, x.dtype(), nan), x);
   return {where(infinite, bound, x)};
 }

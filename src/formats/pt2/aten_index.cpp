@@ -72,16 +72,15 @@ Results nonzero_columns(Call& call) {
   const Value x = with_axis_of_one(call.tensor("self"));
   const Value places = places_of(call, x, call.output_sizes()[0]);
   Results out;
-  for (int64_t i = 0; i < x.rank(); ++i)
-    out.emplace_back(squeeze(slice(places, 1, i, i + 1), {1}));
+  for (int64_t i = 0; i < x.rank(); ++i) out.emplace_back(squeeze(slice(places, 1, i, i + 1), {1}));
   return out;
 }
 
 Results masked_select(Call& call) {
   const Value x = call.tensor("self"), mask = call.tensor("mask");
   const Shape shape = broadcast_shape(x.shape(), mask.shape());
-  const Value places = places_of(call, with_axis_of_one(expanded(mask, shape)),
-                                 call.output_sizes()[0]);
+  const Value places =
+      places_of(call, with_axis_of_one(expanded(mask, shape)), call.output_sizes()[0]);
   return {add_node(call.graph(), ir::GatherNd(), {with_axis_of_one(expanded(x, shape)), places})};
 }
 
@@ -94,8 +93,7 @@ Results masked_scatter(Call& call) {
   mask = expanded(mask, shape);
   const Value flat = reshape(cast(mask, DType::kI64), {shape.num_elements()});
   ir::Graph& g = call.graph();
-  const Value place =
-      binary(ir::BinaryKind::kMax, cumsum(flat, 0) - 1, scalar(g, DType::kI64, 0));
+  const Value place = binary(ir::BinaryKind::kMax, cumsum(flat, 0) - 1, scalar(g, DType::kI64, 0));
   const Value values = gather(reshape(source, {source.shape().num_elements()}), place, 0);
   return {where(mask, reshape(cast(values, x.dtype()), shape), expanded(x, shape))};
 }

@@ -93,7 +93,9 @@ Results linear(Call& call) {
   const Value x = call.tensor("input"), weight = call.tensor("weight");
   const Value bias = call.optional_tensor("bias");
   const bool plain = weight.rank() == 2 && (!bias || bias.rank() == 1);
-  if (plain) return {add_node(call.graph(), ir::Linear(), {x, weight, bias})};
+  if (plain)
+    return {add_node(call.graph(), ir::Linear(),
+                     {with_features(x, weight.shape()[1]), weight, bias})};
   const Value y = product(x, weight.rank() == 2 ? transpose(weight, {1, 0}) : weight);
   return {bias ? y + bias : y};
 }
@@ -293,9 +295,8 @@ Results tensordot(Call& call) {
   }
   std::string keep;
   for (const char letter : left.letters + right.letters) {
-    const std::string& other = std::isupper(static_cast<unsigned char>(letter)) != 0
-                                   ? left.letters
-                                   : right.letters;
+    const std::string& other =
+        std::isupper(static_cast<unsigned char>(letter)) != 0 ? left.letters : right.letters;
     if (other.find(letter) == std::string::npos) keep += letter;
   }
   const Term out = contracted(left, right, keep);
@@ -310,8 +311,8 @@ Results cdist(Call& call) {
   if (call.real("p", 2) != 2) fail(ErrorKind::kUnsupported, "distances of another order than 2");
   call.ignore({"compute_mode"});
   const Value difference = unsqueeze(a, {-2}) - unsqueeze(b, {-3});
-  return {unary(ir::UnaryKind::kSqrt,
-                reduce(ReduceKind::kSum, difference * difference, {-1}, false))};
+  return {
+      unary(ir::UnaryKind::kSqrt, reduce(ReduceKind::kSum, difference * difference, {-1}, false))};
 }
 
 /// Lengths below eps count as eps. Source: PyTorch's cosine_similarity.

@@ -190,11 +190,11 @@ Value power(Value x, double exponent) {
 
 Value norm_of(Value x, double order, const Axes& axes) {
   const Value size = unary(UnaryKind::kAbs, x);
-  if (order == 2)
-    return unary(UnaryKind::kSqrt, reduced(ReduceKind::kSum, x * x, axes));
+  if (order == 2) return unary(UnaryKind::kSqrt, reduced(ReduceKind::kSum, x * x, axes));
   if (order == 1) return reduced(ReduceKind::kSum, size, axes);
   if (order == 0) return reduced(ReduceKind::kSum, cast(truth_of(x), x.dtype()), axes);
-  if (std::isinf(order)) return reduced(order > 0 ? ReduceKind::kMax : ReduceKind::kMin, size, axes);
+  if (std::isinf(order))
+    return reduced(order > 0 ? ReduceKind::kMax : ReduceKind::kMin, size, axes);
   return power(reduced(ReduceKind::kSum, power(size, order), axes), 1 / order);
 }
 
@@ -223,7 +223,8 @@ Results logsumexp(Call& call) {
   const Value x = cast(given, float_of(given.dtype()));
   const Axes axes = axes_to_reduce(call, x.rank());
   const Value top = reduced(ReduceKind::kMax, x, {axes.axes, true});
-  const Value finite = where(unary(UnaryKind::kIsInf, top), scalar(call.graph(), x.dtype(), 0), top);
+  const Value finite =
+      where(unary(UnaryKind::kIsInf, top), scalar(call.graph(), x.dtype(), 0), top);
   const Value sum = reduced(ReduceKind::kSum, unary(UnaryKind::kExp, x - finite), axes);
   const bool drop = !axes.keepdims && !axes.axes.empty();
   return {unary(UnaryKind::kLog, sum) + (drop ? squeeze(finite, axes.axes) : finite)};
@@ -264,8 +265,9 @@ Results log_softmax(Call& call) {
 Results safe_softmax(Call& call) {
   const SoftmaxOf s = softmax_operand(call);
   const Value top = reduce(ReduceKind::kMax, s.x, {s.axis}, true);
-  const Value hidden = binary(BinaryKind::kAnd, unary(UnaryKind::kIsInf, top),
-                              compare(ir::CompareKind::kLess, top, scalar(call.graph(), s.x.dtype(), 0)));
+  const Value hidden =
+      binary(BinaryKind::kAnd, unary(UnaryKind::kIsInf, top),
+             compare(ir::CompareKind::kLess, top, scalar(call.graph(), s.x.dtype(), 0)));
   const Value zero = scalar(call.graph(), s.x.dtype(), 0);
   return {where(hidden, zero, ir::softmax(where(hidden, zero, s.x), s.axis))};
 }
@@ -291,8 +293,8 @@ Results histc(Call& call) {
   if (!(low < high)) fail(ErrorKind::kUnsupported, "a histogram between what the data is between");
   ir::Graph& g = call.graph();
   const Value flat = reshape(cast(x, DType::kF32), {x.shape().num_elements()});
-  const Value at = unary(UnaryKind::kFloor,
-                         (flat - low) * (static_cast<double>(bins) / (high - low)));
+  const Value at =
+      unary(UnaryKind::kFloor, (flat - low) * (static_cast<double>(bins) / (high - low)));
   const Value last = scalar(g, DType::kF32, static_cast<double>(bins - 1));
   const Value inside = binary(
       BinaryKind::kAnd, compare(ir::CompareKind::kGreaterEqual, flat, scalar(g, DType::kF32, low)),

@@ -35,17 +35,18 @@ Results index_put(Call& call) {
     return {expanded(where(mask, reshape(values, {}), x), x.shape())};
   }
   const AdvancedIndex place = advanced_index(call, x, indices, {});
-  return {written(x, place, values,
-                  accumulates ? ScatterReduction::kAdd : ScatterReduction::kNone)};
+  return {
+      written(x, place, values, accumulates ? ScatterReduction::kAdd : ScatterReduction::kNone)};
 }
 
 Value scattered(Value x, Value index, Value source, int64_t axis, ScatterReduction reduction) {
   ir::ScatterElements op;
   op.axis = axis;
   op.reduction = reduction;
-  if (x.rank() > 0) return add_node(x.graph(), op, {x, with_axis_of_one(index), with_axis_of_one(source)});
-  return reshape(add_node(x.graph(), op, {unsqueeze(x, {0}), with_axis_of_one(index),
-                                          with_axis_of_one(source)}),
+  if (x.rank() > 0)
+    return add_node(x.graph(), op, {x, with_axis_of_one(index), with_axis_of_one(source)});
+  return reshape(add_node(x.graph(), op,
+                          {unsqueeze(x, {0}), with_axis_of_one(index), with_axis_of_one(source)}),
                  {});
 }
 
@@ -97,8 +98,8 @@ Results scatter_named(Call& call) {
 Results scatter_value(Call& call) {
   const Target t = target_of(call);
   const Value value = operand_value(call.graph(), call.operand("value"), t.x.dtype());
-  return {scattered(t.x, t.index, expanded(value, t.index.shape()), t.axis,
-                    ScatterReduction::kNone)};
+  return {
+      scattered(t.x, t.index, expanded(value, t.index.shape()), t.axis, ScatterReduction::kNone)};
 }
 
 /// What is not to count in the result is first replaced by what changes nothing.

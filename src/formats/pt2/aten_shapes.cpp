@@ -9,9 +9,9 @@
 namespace tranship::pt2 {
 namespace {
 
+using ir::concat;
 using ir::Dim;
 using ir::Shape;
-using ir::concat;
 using ir::Value;
 
 /// An old habit: empty tensors of one axis join anything, and change nothing.
@@ -147,7 +147,8 @@ Results roll(Call& call) {
     const Value flat = reshape(x, {x.shape().num_elements()});
     return {reshape(rolled(call, flat, 0, shifts[0]), x.shape())};
   }
-  if (axes.size() != shifts.size()) call.corrupt("{} shifts of {} axes", shifts.size(), axes.size());
+  if (axes.size() != shifts.size())
+    call.corrupt("{} shifts of {} axes", shifts.size(), axes.size());
   Value y = x;
   for (size_t i = 0; i < axes.size(); ++i) y = rolled(call, y, axes[i], shifts[i]);
   return {y};
@@ -193,8 +194,8 @@ Results unfold(Call& call) {
   if (size < 0 || step < 1) call.corrupt("windows of {} each {}", size, step);
   const Dim count = floor_div(shape[axis] - size, step) + 1;
   return {read_only(x, [=](Value base) {
-    const Value at = unsqueeze(counted(base.graph(), 0, step, count), {1}) +
-                     iota(base.graph(), size);
+    const Value at =
+        unsqueeze(counted(base.graph(), 0, step, count), {1}) + iota(base.graph(), size);
     return move_axis(gather(base, at, axis), axis + 1, base.rank());
   })};
 }
@@ -242,7 +243,8 @@ Value padded(Call& call, Value x, const std::vector<Dim>& amounts, ir::PadMode m
   pad.end = pad.begin;
   for (int64_t i = 0; i < std::ssize(amounts) / 2; ++i) {
     const int64_t axis = x.rank() - 1 - i;
-    Dim before = amounts[static_cast<size_t>(2 * i)], after = amounts[static_cast<size_t>(2 * i + 1)];
+    Dim before = amounts[static_cast<size_t>(2 * i)],
+        after = amounts[static_cast<size_t>(2 * i + 1)];
     const Dim size = x.shape()[axis];
     const bool cuts_before = before.is_static() && before.value() < 0;
     const bool cuts_after = after.is_static() && after.value() < 0;
@@ -311,7 +313,8 @@ Results pixel_unshuffle(Call& call) {
   const int64_t r = call.integer("downscale_factor");
   if (x.rank() < 3 || r < 1) call.corrupt("pixels of {} by {}", x.shape().text(), r);
   const Shape lead(std::vector<Dim>(x.shape().dims.begin(), x.shape().dims.end() - 3));
-  const Dim channels = x.shape()[-3], h = floor_div(x.shape()[-2], r), w = floor_div(x.shape()[-1], r);
+  const Dim channels = x.shape()[-3], h = floor_div(x.shape()[-2], r),
+            w = floor_div(x.shape()[-1], r);
   Shape apart = lead, out = lead;
   for (const Dim& d : {channels, h, Dim(r), w, Dim(r)}) apart.dims.push_back(d);
   for (const Dim& d : {channels * (r * r), h, w}) out.dims.push_back(d);

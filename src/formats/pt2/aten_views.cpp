@@ -235,8 +235,7 @@ Value written_slice(Value base, Value view, const ir::Slice& part) {
   }
   const Value front = move_axis(base, part.axis, 0), updates = move_axis(view, part.axis, 0);
   const Value at = counted(base.graph(), part.begin, part.step, view.shape()[part.axis]);
-  const Value out =
-      add_node(base.graph(), ir::ScatterNd(), {front, unsqueeze(at, {1}), updates});
+  const Value out = add_node(base.graph(), ir::ScatterNd(), {front, unsqueeze(at, {1}), updates});
   return move_axis(out, 0, part.axis);
 }
 
@@ -273,8 +272,8 @@ ir::Slice slice_part(Call& call, int64_t axis, const Dim& size) {
   if (step < 1) call.corrupt("a step of {}", step);
   const bool open = stop.is_static() && stop.value() == kOpenEnd;
   const Bounds& bounds = call.bounds();
-  ir::Slice part = slice_of(axis, bounds.clamp(start, size), open ? size : bounds.clamp(stop, size),
-                            step);
+  ir::Slice part =
+      slice_of(axis, bounds.clamp(start, size), open ? size : bounds.clamp(stop, size), step);
   if (!bounds.is_known_le(part.begin, part.end)) {
     const Dim begin = unclamped(start, size), end = open ? size : unclamped(stop, size);
     const auto said = call.output_sizes()[static_cast<size_t>(axis)];

@@ -178,8 +178,7 @@ Value adapted(Value x, int64_t axis, const Dim& out) {
   if (!in.is_static() || !out.is_static() || in.value() * out.value() > kMaxElements)
     fail(ErrorKind::kUnsupported, "adaptive windows of an axis that is not fixed");
   const Value last = move_axis(x, axis, x.rank() - 1);
-  const Value y =
-      ir::matmul(last, averaging_matrix(x.graph(), x.dtype(), in.value(), out.value()));
+  const Value y = ir::matmul(last, averaging_matrix(x.graph(), x.dtype(), in.value(), out.value()));
   return move_axis(y, x.rank() - 1, axis);
 }
 
@@ -231,8 +230,8 @@ Results im2col(Call& call) {
     const auto at = static_cast<size_t>(i);
     const int64_t reach = dilation[at] * (kernel[at] - 1);
     const Dim count = floor_div(x.shape()[2 + i] - reach - 1, stride[at]) + 1;
-    const Value place = unsqueeze(counted(g, 0, dilation[at], kernel[at]), {1}) +
-                        counted(g, 0, stride[at], count);
+    const Value place =
+        unsqueeze(counted(g, 0, dilation[at], kernel[at]), {1}) + counted(g, 0, stride[at], count);
     x = gather(x, place, 2 + i);
     windows = windows * count;
   }
@@ -283,7 +282,8 @@ Resizing resizing(Call& call, int64_t spatial, bool has_corners) {
   if (r.sizes.empty()) {
     const std::vector<std::optional<Dim>> said = call.output_sizes();
     for (size_t i = 0; i < std::min(r.scales.size(), said.size() - 2); ++i)
-      r.sizes.push_back(resized(r.x.shape()[2 + static_cast<int64_t>(i)], r.scales[i], said[i + 2]));
+      r.sizes.push_back(
+          resized(r.x.shape()[2 + static_cast<int64_t>(i)], r.scales[i], said[i + 2]));
   }
   if (std::ssize(r.sizes) != spatial) call.corrupt("{} sizes for {} axes", r.sizes.size(), spatial);
   if (std::ssize(r.scales) != spatial || r.align_corners) r.scales.clear();

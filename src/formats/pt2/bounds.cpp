@@ -60,8 +60,7 @@ Interval Bounds::of(const Dim::Factor& factor) const {
   switch (factor.kind) {
     case Dim::Factor::Kind::kFloorDiv:
       if (!a.min || *a.min < 0 || !b.min || *b.min < 1) return {};
-      return {b.max ? *a.min / *b.max : 0,
-              a.max ? End(*a.max / *b.min) : std::nullopt};
+      return {b.max ? *a.min / *b.max : 0, a.max ? End(*a.max / *b.min) : std::nullopt};
     case Dim::Factor::Kind::kMod:
       if (!b.min || *b.min < 1) return {};
       return {0, b.max ? End(*b.max - 1) : std::nullopt};

@@ -44,8 +44,8 @@ Dim Symbols::birth(const std::optional<Dim>& wanted) {
   return Dim::symbol(made);
 }
 
-Call::Call(const Node& node, const Graph& source,
-           const std::set<std::string, std::less<>>& used, Scope& scope, Symbols& symbols)
+Call::Call(const Node& node, const Graph& source, const std::set<std::string, std::less<>>& used,
+           Scope& scope, Symbols& symbols)
     : node_(node),
       source_(source),
       used_(used),

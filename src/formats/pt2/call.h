@@ -61,7 +61,7 @@ class Call {
   bool has(std::string_view name);
   Reference reference(std::string_view name);
   ir::Value tensor(std::string_view name) { return reference(name).value(); }
-  ir::Value optional_tensor(std::string_view name);  // absent for None
+  ir::Value optional_tensor(std::string_view name);       // absent for None
   std::vector<ir::Value> tensors(std::string_view name);  // absent for a None in the list
   Operand operand(std::string_view name);
   std::optional<Operand> optional_operand(std::string_view name);
@@ -89,7 +89,8 @@ class Call {
   /// The names of the results, those in lists too.
   const std::vector<std::string>& outputs() const { return outputs_; }
   bool is_used(size_t output) const;
-  /// As the file says. Errors: corrupt if it does not; unsupported for a dtype of no tensor of ours.
+  /// As the file says. Errors: corrupt if it does not; unsupported for a dtype of no tensor of
+  /// ours.
   const TensorMeta& output_meta(size_t output) const;
   DType output_dtype(size_t output = 0) const;
   /// Nothing for an axis that no Dim can say.

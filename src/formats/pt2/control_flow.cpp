@@ -130,9 +130,12 @@ std::vector<ir::Type> claimed_types(const Call& call) {
 }
 
 bool wraps(std::string_view name) {
-  static constexpr std::array<std::string_view, 6> kNames = {
-      "wrap_with_set_grad_enabled", "wrap_with_autocast", "wrap", "hints_wrapper",
-      "invoke_subgraph",            "strict_mode"};
+  static constexpr std::array<std::string_view, 6> kNames = {"wrap_with_set_grad_enabled",
+                                                             "wrap_with_autocast",
+                                                             "wrap",
+                                                             "hints_wrapper",
+                                                             "invoke_subgraph",
+                                                             "strict_mode"};
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
@@ -279,8 +282,8 @@ void Importer::run_higher_order(const Node& node, const Graph& graph, const Used
     while (body < node.inputs.size() &&
            !std::holds_alternative<GraphArgument>(node.inputs[body].value))
       ++body;
-    results = this->call(*graph_at(call, body).graph, actuals_from(call, body + 1, scope),
-                         *scope.graph);
+    results =
+        this->call(*graph_at(call, body).graph, actuals_from(call, body + 1, scope), *scope.graph);
   } else {
     fail(ErrorKind::kUnsupported, "the higher-order operator");
   }

@@ -36,8 +36,7 @@ std::optional<Dim> whole(const Result& r) {
 
 Ratio sum(const Ratio& a, const Ratio& b) {
   if (a.denominator == b.denominator) return {a.numerator + b.numerator, a.denominator};
-  return {a.numerator * b.denominator + b.numerator * a.denominator,
-          a.denominator * b.denominator};
+  return {a.numerator * b.denominator + b.numerator * a.denominator, a.denominator * b.denominator};
 }
 Ratio product(const Ratio& a, const Ratio& b) {
   return {a.numerator * b.numerator, a.denominator * b.denominator};
@@ -213,8 +212,8 @@ class Parser {
 
  private:
   [[noreturn]] void error(std::string_view expected) const {
-    fail(ErrorKind::kCorrupt, "[pt2] the size '{}', column {}: expected {}",
-         text_.substr(0, 200), at_ + 1, expected);
+    fail(ErrorKind::kCorrupt, "[pt2] the size '{}', column {}: expected {}", text_.substr(0, 200),
+         at_ + 1, expected);
   }
   void skip_spaces() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -290,10 +289,9 @@ class Parser {
   /// 's0', positive=True, integer=True
   Result symbol() {
     const std::string_view name = quoted();
-    const bool plain = !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
-                       std::ranges::all_of(name, [](unsigned char c) {
-                         return std::isalnum(c) != 0 || c == '_';
-                       });
+    const bool plain =
+        !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+        std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
     if (!plain || name.size() > 100) error("a symbol's name");
     skip_keywords();
     return Ratio{Dim::symbol(name), 1};

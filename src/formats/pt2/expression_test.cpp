@@ -14,7 +14,8 @@ struct Case {
 };
 
 TEST(Expression, what_sympy_writes_becomes_a_size) {
-  const std::string s = "Symbol('s0', positive=True, integer=True)", u = "Symbol('u0', integer=True)";
+  const std::string s = "Symbol('s0', positive=True, integer=True)",
+                    u = "Symbol('u0', integer=True)";
   const std::vector<Case> cases = {
       {"Integer(3)", "3"},
       {"Integer(-3)", "-3"},
@@ -34,7 +35,8 @@ TEST(Expression, what_sympy_writes_becomes_a_size) {
       {"Min(" + s + ", Integer(8))", "min(8, s0)"},
       {"FloorToInt(IntTrueDiv(" + s + ", Integer(2)))", "floor_div(s0, 2)"},
       {"CeilToInt(IntTrueDiv(" + s + ", Integer(2)))", "floor_div(s0 + 1, 2)"},
-      {"TruncToInt(Mul(Float('1.5', precision=53), ToFloat(" + s + ")))", "floor_div(98304*s0, 65536)"},
+      {"TruncToInt(Mul(Float('1.5', precision=53), ToFloat(" + s + ")))",
+       "floor_div(98304*s0, 65536)"},
       {"LShift(" + s + ", Integer(3))", "8*s0"},
       {"RShift(" + s + ", Integer(1))", "floor_div(s0, 2)"},
       {"Identity(" + s + ")", "s0"},
@@ -58,8 +60,9 @@ TEST(Expression, what_is_no_expression_is_corrupt) {
         std::string("Integer(99999999999999999999)"), std::string("Integer(x)"),
         std::string("Integer(9223372036854775807)*2"), std::string("__import__('os')"),
         std::string("Symbol('')"), std::string("Symbol('a b')"), std::string("Symbol('1a')"),
-        std::string("Symbol(s0)"), std::string("Rational(1, 0)"), std::string("FloorDiv(Integer(1))"),
-        std::string("Float('x')"), std::string("Mul(Integer(9223372036854775807), Integer(9))"), deep}) {
+        std::string("Symbol(s0)"), std::string("Rational(1, 0)"),
+        std::string("FloorDiv(Integer(1))"), std::string("Float('x')"),
+        std::string("Mul(Integer(9223372036854775807), Integer(9))"), deep}) {
     EXPECT_EQ(error_of([&] { read_expression(text); }).kind(), ErrorKind::kCorrupt) << text;
   }
 }

@@ -25,8 +25,8 @@ std::string_view operator_of(const Node& node) {
 }
 
 std::string place_of(const Node& node) {
-  std::string place = node.module_path.empty() ? "node '" + node.name + "'"
-                                               : "module '" + node.module_path + "'";
+  std::string place =
+      node.module_path.empty() ? "node '" + node.name + "'" : "module '" + node.module_path + "'";
   if (!node.source_line.empty()) place += ", " + node.source_line;
   return place;
 }
@@ -152,7 +152,8 @@ std::vector<Actual> actuals_of(const Argument& argument, const Scope& scope) {
   if (const auto* list = std::get_if<IntsArgument>(&argument)) {
     for (const IntItem& item : list->values) {
       const auto* n = std::get_if<int64_t>(&item);
-      out.push_back(n != nullptr ? Number(Dim(*n)) : number_named(scope, std::get<Name>(item).text));
+      out.push_back(n != nullptr ? Number(Dim(*n))
+                                 : number_named(scope, std::get<Name>(item).text));
     }
     return out;
   }
@@ -214,9 +215,8 @@ void Importer::run_node(const Node& node, const Graph& graph, const Used& used, 
     }
     // What follows an Opaque may not fit it: that is for the mapping to cure.
     if (!unmapped_.empty()) return make_opaque(node, graph, scope);
-    fail(ErrorKind::kCorrupt,
-         "[pt2] '{}': node '{}' ({}) makes no sense: {}; {}", file_, node.name, node.target,
-         error.what(), place_of(node));
+    fail(ErrorKind::kCorrupt, "[pt2] '{}': node '{}' ({}) makes no sense: {}; {}", file_, node.name,
+         node.target, error.what(), place_of(node));
   }
 }
 
@@ -341,8 +341,7 @@ void Importer::store(const Node& node, const Graph& graph, const Used& used, Sco
   for (size_t i = 0; i < names.size(); ++i) {
     const bool made = i < results.size() && results[i];
     if (!made) {
-      if (used.contains(names[i]))
-        fail(ErrorKind::kUnsupported, "its result {}", i);
+      if (used.contains(names[i])) fail(ErrorKind::kUnsupported, "its result {}", i);
       continue;
     }
     const Value value = results[i].value();
@@ -387,8 +386,7 @@ void Importer::make_opaque(const Node& node, const Graph& graph, Scope& scope) {
     op.dtype = find_dtype(meta->second.type).value_or(DType::kF32);
     for (const Size& size : meta->second.sizes) {
       const auto* n = std::get_if<int64_t>(&size);
-      const auto dim =
-          n != nullptr ? Dim(*n) : read_expression(std::get<Expression>(size).text);
+      const auto dim = n != nullptr ? Dim(*n) : read_expression(std::get<Expression>(size).text);
       op.shape.dims.push_back(dim ? *dim : symbols_.birth(std::nullopt));
     }
     scope.tensors[name] = scope.graph->add(ir::make(std::move(op)), operands)[0];

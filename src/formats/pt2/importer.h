@@ -23,8 +23,8 @@ class Importer {
   Symbols& symbols() { return symbols_; }
 
   /// Runs all nodes of a graph in a scope whose inputs are set.
-  /// Errors: corrupt, with the node and its place, for what makes no sense. What is not supported is
-  /// collected: its results are Opaque.
+  /// Errors: corrupt, with the node and its place, for what makes no sense. What is not supported
+  /// is collected: its results are Opaque.
   void run(const Graph& graph, Scope& scope);
   /// The outputs of a graph that has run.
   std::vector<Actual> results(const Graph& graph, const Scope& scope) const;

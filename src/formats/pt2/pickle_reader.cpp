@@ -86,9 +86,7 @@ class Unpickler {
          fmt::vformat(fmt::string_view(format), fmt::make_format_args(args...)));
   }
 
-  void push(Object object) {
-    stack_.push_back(std::make_shared<Object>(std::move(object)));
-  }
+  void push(Object object) { stack_.push_back(std::make_shared<Object>(std::move(object))); }
   ObjectPtr pop() {
     if (stack_.size() <= floor()) corrupt("a value is missing");
     ObjectPtr top = std::move(stack_.back());
@@ -350,7 +348,8 @@ PickledTensor Unpickler::rebuild_tensor(const std::vector<ObjectPtr>& arguments)
 std::map<std::string, PickledTensor> read_pickled_tensors(std::string_view where, Bytes pickle) {
   const ObjectPtr root = Unpickler(where, pickle).run();
   const auto* dict = std::get_if<Dict>(&root->value);
-  if (dict == nullptr) fail(ErrorKind::kUnsupported, "[pickle] '{}' is not a dict of tensors", where);
+  if (dict == nullptr)
+    fail(ErrorKind::kUnsupported, "[pickle] '{}' is not a dict of tensors", where);
   std::map<std::string, PickledTensor> out;
   for (const auto& [key, value] : dict->entries) {
     const auto* name = std::get_if<std::string>(&key->value);

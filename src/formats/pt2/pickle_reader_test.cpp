@@ -18,10 +18,10 @@ std::map<std::string, PickledTensor> read(const std::string& pickle) {
 std::string text(const std::string& s) {
   return "X"s + static_cast<char>(s.size()) + "\0\0\0"s + s;
 }
-const std::string kStorage = "("s + text("storage") + "ctorch\nFloatStorage\n" + text("0") +
-                             text("cpu") + "K\x06tQ"s;
-const std::string kTensor =
-    "ctorch._utils\n_rebuild_tensor_v2\n(" + kStorage + "K\x01K\x02K\x02\x86K\x02K\x01\x86\x89N"s + "tR";
+const std::string kStorage =
+    "("s + text("storage") + "ctorch\nFloatStorage\n" + text("0") + text("cpu") + "K\x06tQ"s;
+const std::string kTensor = "ctorch._utils\n_rebuild_tensor_v2\n(" + kStorage +
+                            "K\x01K\x02K\x02\x86K\x02K\x01\x86\x89N"s + "tR";
 
 TEST(PickleReader, a_dict_of_tensors_is_read) {
   const std::string parameter = "ctorch._utils\n_rebuild_parameter\n(" + kTensor + "\x88)tR"s;
@@ -63,13 +63,14 @@ TEST(PickleReader, nothing_is_called_and_nothing_holds_itself) {
       {"a mark is missing", "\x80\x02}u."},
       {"nothing was memoized", "\x80\x02h\5."},
       {"a dict holds itself", "\x80\x02}q\0"s + text("a") + "h\0s."s},
-      {"that nothing holds yet", "\x80\x02}q\0}q\1"s + text("b") + "h\0sh\0"s + text("a") + "h\1s."s},
+      {"that nothing holds yet",
+       "\x80\x02}q\0}q\1"s + text("b") + "h\0sh\0"s + text("a") + "h\1s."s},
       {"nested more than", deep + "."},
       {"end with one value", "\x80\x02NN."},
       {"end with one value", "\x80\x02N.N"s},
       {"a key without a value", "\x80\x02}("s + text("a") + "u."},
-      {"a size of -1", "\x80\x02}"s + text("a") + "ctorch._utils\n_rebuild_tensor_v2\n(" + kStorage +
-                           "K\0J\xff\xff\xff\xff\x85K\1\x85\x89N"s + "tRs."},
+      {"a size of -1", "\x80\x02}"s + text("a") + "ctorch._utils\n_rebuild_tensor_v2\n(" +
+                           kStorage + "K\0J\xff\xff\xff\xff\x85K\1\x85\x89N"s + "tRs."},
       {"expected a storage", "\x80\x02"s + "(" + text("module") + "NNNNtQ."},
       {"is not a storage", "\x80\x02"s + "(" + text("storage") + "ctorch\nTensor\n" + text("0") +
                                text("cpu") + "K\6tQ."}};

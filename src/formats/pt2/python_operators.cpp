@@ -63,13 +63,12 @@ struct Comparison {
   std::string_view name;
   CompareKind fn;
 };
-constexpr std::array<Comparison, 6> kComparisons = {
-    {{"_operator.eq", CompareKind::kEqual},
-     {"_operator.ne", CompareKind::kNotEqual},
-     {"_operator.lt", CompareKind::kLess},
-     {"_operator.le", CompareKind::kLessEqual},
-     {"_operator.gt", CompareKind::kGreater},
-     {"_operator.ge", CompareKind::kGreaterEqual}}};
+constexpr std::array<Comparison, 6> kComparisons = {{{"_operator.eq", CompareKind::kEqual},
+                                                     {"_operator.ne", CompareKind::kNotEqual},
+                                                     {"_operator.lt", CompareKind::kLess},
+                                                     {"_operator.le", CompareKind::kLessEqual},
+                                                     {"_operator.gt", CompareKind::kGreater},
+                                                     {"_operator.ge", CompareKind::kGreaterEqual}}};
 
 std::optional<Number> of_ints(BinaryKind fn, const Dim& a, const Dim& b, const Bounds& bounds) {
   switch (fn) {
@@ -194,7 +193,7 @@ Number negated(const Number& a, ir::Graph& graph) {
 Number rounded(UnaryKind fn, const Number& a, ir::Graph& graph, Symbols& symbols) {
   if (as_int(a) != nullptr) return a;
   if (const auto real = as_constant(a)) {
-    const double whole = fn == UnaryKind::kCeil ? std::ceil(*real)
+    const double whole = fn == UnaryKind::kCeil    ? std::ceil(*real)
                          : fn == UnaryKind::kFloor ? std::floor(*real)
                                                    : std::trunc(*real);
     if (!(std::abs(whole) < 9e15)) refuse("rounding");

@@ -69,7 +69,8 @@ struct ComputedBool {
   ir::Value value;
 };
 /// A number of Python: an int is a Dim.
-using Number = std::variant<ir::Dim, double, bool, Quotient, Condition, ComputedFloat, ComputedBool>;
+using Number =
+    std::variant<ir::Dim, double, bool, Quotient, Condition, ComputedFloat, ComputedBool>;
 
 enum class NumberKind { kBool, kInt, kFloat };
 NumberKind kind_of(const Number& number);

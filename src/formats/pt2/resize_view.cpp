@@ -13,8 +13,8 @@ std::optional<std::vector<Dim>> strides_of(const TensorMeta* meta) {
   std::vector<Dim> out;
   for (const Size& stride : meta->strides) {
     const auto* expression = std::get_if<Expression>(&stride);
-    const std::optional<Dim> dim = expression == nullptr ? Dim(std::get<int64_t>(stride))
-                                                         : read_expression(expression->text);
+    const std::optional<Dim> dim =
+        expression == nullptr ? Dim(std::get<int64_t>(stride)) : read_expression(expression->text);
     if (!dim) return std::nullopt;
     out.push_back(*dim);
   }

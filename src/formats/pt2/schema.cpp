@@ -238,8 +238,7 @@ const std::map<std::string, ArgumentReader, std::less<>>& argument_readers() {
        [](const At& v) -> Argument { return MemoryFormatArgument{v.integer()}; }},
       {"as_layout", [](const At& v) -> Argument { return LayoutArgument{v.integer()}; }},
       {"as_device", [](const At& v) -> Argument { return DeviceArgument{v["type"].text()}; }},
-      {"as_graph",
-       [](const At& v) -> Argument {
+      {"as_graph", [](const At& v) -> Argument {
          return GraphArgument{v["name"].text(), std::make_shared<const Graph>(graph(v["graph"]))};
        }}};
   return readers;
@@ -321,8 +320,7 @@ Graph graph(const At& at) {
   at["sym_int_values"].each_entry(
       [&](const std::string& name, const At& v) { out.ints.emplace(name, size(v)); });
   at["sym_bool_values"].each_entry([&](const std::string& name, const At& v) {
-    out.bools.emplace(name,
-                      symbolic<bool>(v, "as_bool", [](const At& e) { return e.boolean(); }));
+    out.bools.emplace(name, symbolic<bool>(v, "as_bool", [](const At& e) { return e.boolean(); }));
   });
   if (const auto floats = at.find("sym_float_values")) {
     floats->each_entry([&](const std::string& name, const At& v) {
@@ -413,9 +411,9 @@ std::string torch_name(ScalarType type) {
 
 std::string tag_of(const Argument& argument) {
   static constexpr std::array<std::string_view, std::variant_size_v<Argument>> kTags = {
-      "as_none",  "as_tensor", "as_tensors", "as_int",         "as_ints",          "as_float",
-      "as_floats", "as_bool",  "as_bools",   "as_string",      "as_scalar_type",   "as_memory_format",
-      "as_layout", "as_device", "as_graph",  "another kind"};
+      "as_none",   "as_tensor", "as_tensors", "as_int",      "as_ints",        "as_float",
+      "as_floats", "as_bool",   "as_bools",   "as_string",   "as_scalar_type", "as_memory_format",
+      "as_layout", "as_device", "as_graph",   "another kind"};
   if (const auto* other = std::get_if<OtherArgument>(&argument)) return other->tag;
   return std::string(kTags[argument.index()]);
 }

@@ -99,11 +99,10 @@ struct OtherArgument {
   std::string tag;
 };
 
-using Argument =
-    std::variant<NoneArgument, TensorArgument, TensorsArgument, IntArgument, IntsArgument,
-                 FloatArgument, FloatsArgument, BoolArgument, BoolsArgument, StringArgument,
-                 ScalarType, MemoryFormatArgument, LayoutArgument, DeviceArgument, GraphArgument,
-                 OtherArgument>;
+using Argument = std::variant<NoneArgument, TensorArgument, TensorsArgument, IntArgument,
+                              IntsArgument, FloatArgument, FloatsArgument, BoolArgument,
+                              BoolsArgument, StringArgument, ScalarType, MemoryFormatArgument,
+                              LayoutArgument, DeviceArgument, GraphArgument, OtherArgument>;
 
 /// "as_tensor", "as_ints" ...: the kind of an argument, for messages.
 std::string tag_of(const Argument& argument);
@@ -165,7 +164,8 @@ struct ExportedProgram {
   std::vector<std::string> argument_names;
   std::map<std::string, Range> ranges;  // by symbol: "s0"; derived expressions as well
   std::string torch_version;
-  std::string module_class;  // "LlamaForCausalLM", from the outermost of an nn_module_stack; or empty
+  std::string
+      module_class;  // "LlamaForCausalLM", from the outermost of an nn_module_stack; or empty
 };
 
 /// A tensor of the archive: a part of a record's storage.
@@ -175,9 +175,9 @@ struct Payload {
   TensorMeta meta;  // sizes, strides and offset in elements, all of them numbers
 };
 
-/// Errors (of both): corrupt, with the path of the key, for bad JSON, missing keys, wrong types, two
-/// keys in a union; unsupported for another schema than 8.
-/// `where` is the file's name in messages.
+/// Errors (of both): corrupt, with the path of the key, for bad JSON, missing keys, wrong types,
+/// two keys in a union; unsupported for another schema than 8. `where` is the file's name in
+/// messages.
 ExportedProgram read_program(std::string_view where, std::string_view json);
 /// model_weights_config.json, by name.
 std::map<std::string, Payload> read_payloads(std::string_view where, std::string_view json);

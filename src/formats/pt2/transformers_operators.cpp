@@ -9,9 +9,9 @@ namespace {
 
 using ir::BinaryKind;
 using ir::CompareKind;
+using ir::concat;
 using ir::Dim;
 using ir::Shape;
-using ir::concat;
 using ir::Value;
 
 Value body_input(ir::Graph& body, std::string name, DType dtype, Shape shape) {

@@ -15,7 +15,9 @@ constexpr size_t kMaxDepth = 64;
   fail(ErrorKind::kCorrupt, "[pt2] a tree spec {}", what);
 }
 
-std::string key_text(const Json& key) { return key.is_string() ? key.get<std::string>() : key.dump(); }
+std::string key_text(const Json& key) {
+  return key.is_string() ? key.get<std::string>() : key.dump();
+}
 
 /// Paths of the tensors in a cache's recorded state, by their number: {"_t": "obj", "p": class,
 /// "s": {attribute: ...}}, {"_t": "items", "v": [[key, ...]]}, {"_t": "tensor", "i": 0}, lists.
@@ -39,11 +41,13 @@ void find_tensors(const Json& state, LeafPath& path, size_t depth,
   }
   if (*tag == "tensor") {
     const auto index = state.find("i");
-    if (index == state.end() || !index->is_number_integer()) corrupt("has a tensor without a number");
+    if (index == state.end() || !index->is_number_integer())
+      corrupt("has a tensor without a number");
     found.emplace(index->get<int64_t>(), path);
   } else if (*tag == "items" && state.contains("v") && state["v"].is_array()) {
     for (const Json& item : state["v"]) {
-      if (!item.is_array() || item.size() != 2) corrupt("has an item that is not a key and a value");
+      if (!item.is_array() || item.size() != 2)
+        corrupt("has an item that is not a key and a value");
       descend(key_text(item[0]), item[1]);
     }
   } else {
@@ -108,8 +112,7 @@ class Walker {
 /// [1, root].
 Json root_of(std::string_view spec) {
   Json document = parse_json("pt2", kWhere, spec);
-  if (!document.is_array() || document.size() != 2 || document[0] != 1)
-    corrupt("is not [1, node]");
+  if (!document.is_array() || document.size() != 2 || document[0] != 1) corrupt("is not [1, node]");
   return std::move(document[1]);
 }
 

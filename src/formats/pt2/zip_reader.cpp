@@ -93,7 +93,8 @@ class DirectoryReader {
     d.num_entries = reader.number<uint16_t>("a number of entries");
     d.size = reader.number<uint32_t>("the directory's size");
     d.offset = reader.number<uint32_t>("the directory's offset");
-    const bool has_locator = end >= kLocator64Bytes && signature(end - kLocator64Bytes) == kLocator64;
+    const bool has_locator =
+        end >= kLocator64Bytes && signature(end - kLocator64Bytes) == kLocator64;
     size_t limit = end;
     if (has_locator) {
       limit = end - kLocator64Bytes;
@@ -177,9 +178,8 @@ class DirectoryReader {
            "(deflate)",
            file_, record.name, method);
     }
-    const bool possible = method == kStored
-                              ? record.size == record.stored_size
-                              : record.size / kMaxDeflateRatio <= record.stored_size;
+    const bool possible = method == kStored ? record.size == record.stored_size
+                                            : record.size / kMaxDeflateRatio <= record.stored_size;
     if (!possible) {
       corrupt("the record '{}' is said to hold {} bytes in {} bytes of the file", record.name,
               record.size, record.stored_size);
@@ -233,8 +233,9 @@ class DirectoryReader {
     reader.skip(extra_bytes, "extra fields");
     e.record.offset = reader.offset();
     if (e.record.stored_size > reader.left()) {
-      corrupt("the record '{}' is said to be {} bytes at {}, past the {} bytes before the directory",
-              e.record.name, e.record.stored_size, e.record.offset, directory_offset);
+      corrupt(
+          "the record '{}' is said to be {} bytes at {}, past the {} bytes before the directory",
+          e.record.name, e.record.stored_size, e.record.offset, directory_offset);
     }
   }
 
@@ -327,9 +328,8 @@ std::vector<std::byte> ZipReader::content(const ZipRecord& record, size_t limit)
   if (record.deflated) {
     out.resize(record.size);
     if (!Inflater().run(stored, out)) {
-      fail(ErrorKind::kCorrupt,
-           "[zip] '{}': the record '{}' is not {} bytes compressed by deflate", file_name_,
-           record.name, record.size);
+      fail(ErrorKind::kCorrupt, "[zip] '{}': the record '{}' is not {} bytes compressed by deflate",
+           file_name_, record.name, record.size);
     }
   } else {
     out.assign(stored.begin(), stored.end());

@@ -9,8 +9,8 @@
 namespace tranship::pt2 {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::bytes_of;
+using ::testing::HasSubstr;
 using testing::TestArchive;
 using testing::TestRecord;
 
@@ -30,15 +30,15 @@ class ZipReaderTest : public ::testing::Test {
 };
 
 TEST_F(ZipReaderTest, records_are_read_in_every_form) {
-  const TestArchive archive{.records = {{.name = "top/plain", .content = "hello"},
-                                        {.name = "top/small", .content = std::string(500, 'a'),
-                                         .deflated = true},
-                                        {.name = "top/streamed", .content = "x", .descriptor = true},
-                                        {.name = "top/wide", .content = "wide", .wide = true},
-                                        {.name = "top/nothing", .content = ""},
-                                        {.name = "top/no", .content = "", .deflated = true},
-                                        {.name = "top/folder/", .content = ""}},
-                            .comment = "by hand"};
+  const TestArchive archive{
+      .records = {{.name = "top/plain", .content = "hello"},
+                  {.name = "top/small", .content = std::string(500, 'a'), .deflated = true},
+                  {.name = "top/streamed", .content = "x", .descriptor = true},
+                  {.name = "top/wide", .content = "wide", .wide = true},
+                  {.name = "top/nothing", .content = ""},
+                  {.name = "top/no", .content = "", .deflated = true},
+                  {.name = "top/folder/", .content = ""}},
+      .comment = "by hand"};
   for (const bool zip64 : {false, true}) {
     TestArchive form = archive;
     form.zip64 = zip64;
@@ -59,15 +59,16 @@ TEST_F(ZipReaderTest, records_are_read_in_every_form) {
 
 TEST_F(ZipReaderTest, an_archive_within_an_archive_is_read_in_place) {
   const std::string inner = bytes_of({.records = {{.name = "in/x", .content = "deep"}}});
-  const ZipReader outer = open({.records = {{.name = "a/first", .content = "1"},
-                                            {.name = "a/inner", .content = inner}}});
+  const ZipReader outer = open(
+      {.records = {{.name = "a/first", .content = "1"}, {.name = "a/inner", .content = inner}}});
   const ZipReader zip = ZipReader::open(*outer.range(*outer.find("a/inner")));
   EXPECT_EQ(as_text(zip.range(*zip.find("in/x"))->bytes()), "deep");
 }
 
 TEST_F(ZipReaderTest, every_truncation_is_corrupt) {
-  const std::string whole = bytes_of({.records = {{.name = "a/x", .content = "hello"},
-                                                  {.name = "a/y", .content = "zzzz", .deflated = true}}});
+  const std::string whole =
+      bytes_of({.records = {{.name = "a/x", .content = "hello"},
+                            {.name = "a/y", .content = "zzzz", .deflated = true}}});
   for (size_t size = 0; size < whole.size(); ++size) {
     const Error e = error_of([&] { open(whole.substr(0, size)); });
     EXPECT_EQ(e.kind(), ErrorKind::kCorrupt) << size;
@@ -144,9 +145,8 @@ TEST_F(ZipReaderTest, content_that_is_not_what_the_directory_says_is_corrupt) {
   }
   const TestRecord not_deflate{.name = "a/x", .content = "\x07 not", .size = 300, .method = 8};
   EXPECT_THAT(error_of([&] { content(not_deflate); }).what(), HasSubstr("compressed by deflate"));
-  const Error large = error_of([&] {
-    content({.name = "a/x", .content = std::string(kLimit + 1, 'z'), .deflated = true});
-  });
+  const Error large = error_of(
+      [&] { content({.name = "a/x", .content = std::string(kLimit + 1, 'z'), .deflated = true}); });
   EXPECT_EQ(large.kind(), ErrorKind::kUnsupported);
 }
 

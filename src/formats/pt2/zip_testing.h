@@ -137,10 +137,13 @@ inline std::string bytes_of(const TestArchive& archive) {
   put<uint32_t>(out, 0x06054b50);
   put<uint32_t>(out, 0);
   for (int i = 0; i < 2; ++i)
-    put<uint16_t>(out, archive.zip64 ? 0xffff : archive.num_entries.value_or(static_cast<uint16_t>(count)));
-  put<uint32_t>(out, archive.zip64 ? 0xffffffff : archive.directory_size.value_or(static_cast<uint32_t>(size)));
+    put<uint16_t>(
+        out, archive.zip64 ? 0xffff : archive.num_entries.value_or(static_cast<uint16_t>(count)));
   put<uint32_t>(out, archive.zip64 ? 0xffffffff
-                                   : archive.directory_offset.value_or(static_cast<uint32_t>(directory)));
+                                   : archive.directory_size.value_or(static_cast<uint32_t>(size)));
+  put<uint32_t>(out, archive.zip64
+                         ? 0xffffffff
+                         : archive.directory_offset.value_or(static_cast<uint32_t>(directory)));
   put<uint16_t>(out, archive.comment.size());
   return out + archive.comment;
 }
