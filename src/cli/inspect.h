@@ -43,6 +43,8 @@ Json report_model(const OpenedModel& model, const ModelChoice& choice, const Sin
 Json report_artifact(const std::filesystem::path& path, const Sink& sink);
 Json report_safetensors(const std::filesystem::path& path);
 Json report_onnx(const std::filesystem::path& path);
+/// What a .pt2 holds, put into a report: all but "kind", "path" and "architecture".
+void add_program(const std::filesystem::path& file, Json& report);
 /// Of a .pt2. Operators that cannot be exported are in the report ("unmapped"), not an error.
 Json report_program(const std::filesystem::path& path);
 /// The graph that an export of a .pt2 would write, before its passes.

@@ -108,7 +108,7 @@ Json report_onnx(const std::filesystem::path& path) {
 Json report_artifact(const std::filesystem::path& path, const Sink& sink) {
   const std::filesystem::path file = path / exporters::kManifestFile;
   const exporters::Manifest manifest =
-      exporters::read_manifest(file.string(), read_text(file), sink);
+      exporters::read_manifest(file.string(), exporters::manifest_text(path), sink);
   Json report;
   report["kind"] = "artifact";
   report["path"] = printable(path.string());
@@ -124,6 +124,8 @@ Json report_artifact(const std::filesystem::path& path, const Sink& sink) {
     entry["packages"] = component.metadata.packages;
     if (manifest.export_format == OnnxExporter::kExportFormat)
       add_summary(onnx::read_summary(path / component.file), path, entry);
+    if (manifest.export_format == DynamoExporter::kExportFormat)
+      add_program(path / component.file, entry);
     report["components"].push_back(std::move(entry));
   }
   report["files"] = files_of(path);

@@ -51,15 +51,12 @@ ir::Program open_program(const std::filesystem::path& path) {
   return program;
 }
 
-Json report_program(const std::filesystem::path& path) {
-  const pt2::Archive archive = pt2::open_archive(path);
-  const pt2::ImportedProgram imported = pt2::import_program(archive, path.string());
+namespace {
+
+void add_imported(const pt2::Archive& archive, const pt2::ImportedProgram& imported,
+                  Json& report) {
   const ir::Graph& graph = *imported.program.components.front().graph;
-  Json report;
-  report["kind"] = "pt2";
-  report["path"] = printable(path.string());
   report["torch_version"] = printable(archive.program.torch_version);
-  report["architecture"] = printable(imported.module_class);
   report["nodes"] = archive.program.graph.nodes.size();
   report["operators"] = operator_counts(archive.program.graph.nodes);
   report["inputs"] = Json::array();
@@ -77,6 +74,23 @@ Json report_program(const std::filesystem::path& path) {
                                   {"count", unmapped.count},
                                   {"where", printable(unmapped.where)}});
   }
+}
+
+}  // namespace
+
+void add_program(const std::filesystem::path& file, Json& report) {
+  const pt2::Archive archive = pt2::open_archive(file);
+  add_imported(archive, pt2::import_program(archive, file.string()), report);
+}
+
+Json report_program(const std::filesystem::path& path) {
+  const pt2::Archive archive = pt2::open_archive(path);
+  const pt2::ImportedProgram imported = pt2::import_program(archive, path.string());
+  Json report;
+  report["kind"] = "pt2";
+  report["path"] = printable(path.string());
+  report["architecture"] = printable(imported.module_class);
+  add_imported(archive, imported, report);
   return report;
 }
 

@@ -209,13 +209,26 @@ std::string graph_text(const Json& graph, size_t width) {
   return out + "\n";
 }
 
+/// The facts of one .pt2.
+std::string program_text(const Json& program, size_t width) {
+  std::string out = fmt::format("{} nodes, in the format of torch {}\n", text_of(program["nodes"]),
+                                program["torch_version"].get<std::string>());
+  out += operator_text(program["operators"], width) +
+         port_table(program["inputs"], program["outputs"]);
+  return out + fmt::format("    {} weights of {} numbers, {}\n", program["weights"].size(),
+                           format_exact(num_elements(program["weights"])),
+                           format_bytes(sum_of(program["weights"], "bytes")));
+}
+
 std::string describe_artifact(const Json& report, size_t width) {
   std::string out = title(report);
   for (const Json& component : report["components"]) {
     out += fmt::format("  {}: {} in {}, {}\n", printable(text_of(component["name"])),
                        printable(text_of(component["architecture"])),
                        text_of(report["export_format"]), text_of(component["dtype"]));
-    if (component.contains("nodes")) out += graph_text(component, width) + "\n";
+    if (component.contains("opsets")) out += graph_text(component, width) + "\n";
+    if (component.contains("torch_version"))
+      out += fmt::format("    {}\n", program_text(component, width));
   }
   Table files({"file", ">size"});
   for (const Json& file : report["files"])
@@ -227,14 +240,8 @@ std::string describe_artifact(const Json& report, size_t width) {
 std::string describe_program(const Json& report, size_t width) {
   std::string out = title(report);
   const auto architecture = report["architecture"].get<std::string>();
-  out += fmt::format("    {}{} nodes, captured by torch {}\n",
-                     architecture.empty() ? "" : architecture + ", ", text_of(report["nodes"]),
-                     report["torch_version"].get<std::string>());
-  out +=
-      operator_text(report["operators"], width) + port_table(report["inputs"], report["outputs"]);
-  out += fmt::format("    {} weights of {} numbers, {}\n\n", report["weights"].size(),
-                     format_exact(num_elements(report["weights"])),
-                     format_bytes(sum_of(report["weights"], "bytes")));
+  out += fmt::format("    {}{}\n", architecture.empty() ? "" : architecture + ", ",
+                     program_text(report, width));
   out += tensor_table(report["weights"]);
   if (!report["unmapped"].empty()) out += "\nCannot be exported:\n";
   for (const Json& unmapped : report["unmapped"]) {

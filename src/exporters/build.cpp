@@ -27,15 +27,25 @@ void warn_of_fixed_lengths(const ShapePlan& shapes, const Sink& sink) {
   }
 }
 
+/// A model of text without a tokenizer is a result that people must know of.
+void report_tokenizer(const CheckpointData& checkpoint, const ir::Program& program,
+                      const Sink& sink) {
+  if (checkpoint.kind == CheckpointKind::kSynthetic) return;
+  for (const ir::Component& component : program.components) {
+    for (const ir::Node* node : component.graph->inputs()) {
+      if (!ir::as<ir::Input>(*node->op).name.ends_with("input_ids")) continue;
+      const std::string problem = tokenizer_problem(checkpoint);
+      if (!problem.empty()) sink.warn(problem);
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
             const ExportOptions& options, DType dtype, const Sink& sink) {
   check_dtype(dtype);
-  if (checkpoint.data().kind != CheckpointKind::kSynthetic) {
-    const std::string problem = tokenizer_problem(checkpoint.data());
-    if (!problem.empty()) sink.warn(problem);
-  }
   const tasks::TaskOptions task_options = {
       .dtype = dtype,
       .architecture = options.architecture,
@@ -47,6 +57,7 @@ Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_
   built.dtype = dtype;
   built.made = task == Task::kForward ? tasks::forward(checkpoint.data(), task_options, sink)
                                       : tasks::generation(checkpoint.data(), task_options, sink);
+  report_tokenizer(checkpoint.data(), built.made.program, sink);
   built.shapes = plan_shapes(built.made.program, sample_inputs, options);
   apply_shapes(built.shapes, built.made.program);
   if (task == Task::kGeneration) warn_of_fixed_lengths(built.shapes, sink);
@@ -66,9 +77,12 @@ void add_component(const ir::Component& component, ExportMetadata metadata,
 ExportedModel finish(Artifact artifact, const ProgramFiles& program) {
   artifact.manifest.export_format = program.export_format;
   artifact.manifest.files = program.files;
+  artifact.manifest.referred_files = program.referred_files;
   artifact.manifest.small_files = list(artifact.small_files);
-  for (ArtifactFile& file : artifact.manifest.files) file.hash = kNoHashYet;
-  for (ArtifactFile& file : artifact.manifest.small_files) file.hash = kNoHashYet;
+  for (auto* files : {&artifact.manifest.files, &artifact.manifest.referred_files,
+                      &artifact.manifest.small_files}) {
+    for (ArtifactFile& file : *files) file.hash = kNoHashYet;
+  }
   artifact.save_programs = program.save;
   auto impl = std::make_shared<ExportedModel::Impl>();
   impl->artifact = std::make_shared<const Artifact>(std::move(artifact));

@@ -34,6 +34,7 @@ struct ProgramFiles {
   std::string export_format;
   std::string suffix;               // of the file of a component: ".onnx"
   std::vector<ArtifactFile> files;  // without hashes
+  std::vector<ArtifactFile> referred_files;  // the checkpoint's, that its weights stay in
   std::function<size_t(const std::string& component)> num_nodes;
   SavePrograms save;
 };
@@ -46,9 +47,13 @@ ProgramFiles program_files(std::string_view export_format, std::string_view suff
     for (const auto& file : planned) files.push_back({file.name, file.size_bytes, file.hash});
     return files;
   };
+  std::vector<ArtifactFile> referred;
+  if constexpr (requires { program.referred_files(); })
+    referred = listed_files(program.referred_files());
   return {.export_format = std::string(export_format),
           .suffix = std::string(suffix),
           .files = listed_files(program.files()),
+          .referred_files = std::move(referred),
           .num_nodes = [program](const std::string& name) { return program.num_nodes(name); },
           .save = [program, listed_files](
                       const std::filesystem::path& directory,

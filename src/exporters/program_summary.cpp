@@ -29,8 +29,13 @@ ProgramSummary summarize_program(std::string_view export_format,
                                  const std::filesystem::path& file) {
   if (export_format == OnnxExporter::kExportFormat) {
     const onnx::ModelSummary summary = onnx::read_summary(file);
-    return {{ports_of(summary.inputs), ports_of(summary.outputs), summary.num_nodes},
-            summary.data_files};
+    ProgramSummary out{{ports_of(summary.inputs), ports_of(summary.outputs), summary.num_nodes},
+                       {}};
+    for (const std::string& name : summary.data_files) out.data_files.emplace(name, 0);
+    for (const onnx::WeightInfo& weight : summary.weights) {
+      if (!weight.data_file.empty()) out.data_files[weight.data_file] += weight.size_bytes;
+    }
+    return out;
   }
   if (export_format == DynamoExporter::kExportFormat) {
     const pt2::Archive archive = pt2::open_archive(file);

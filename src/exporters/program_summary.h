@@ -2,7 +2,7 @@
 #pragma once
 
 #include <filesystem>
-#include <set>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -12,7 +12,8 @@ namespace tranship::exporters {
 
 struct ProgramSummary {
   ExportedProgram program;
-  std::set<std::string> data_files;  // what its weights lie in, beside itself
+  /// What its weights lie in beside itself, and how many bytes of each they need.
+  std::map<std::string, uint64_t> data_files;
 };
 
 /// Reads the file of a component; no weight is read.

@@ -10,15 +10,14 @@
 #include "base/file_hash.h"
 #include "base/mapped_file.h"
 #include "exporters/export_json.h"
-#include "formats/onnx/model_summary.h"
+#include "exporters/referred_files.h"
+#include "exporters/program_summary.h"
 
 namespace tranship::exporters {
 namespace {
 
 namespace fs = std::filesystem;
 using Kind = FileVerdict::Kind;
-
-constexpr uint64_t kManifestLimitBytes = 64u << 20;
 
 /// One look at a directory.
 class Check {
@@ -30,7 +29,7 @@ class Check {
     const std::string where = (directory_ / name).string();
     Manifest manifest;
     try {
-      const std::string text = read_text(directory_ / name, kManifestLimitBytes);
+      const std::string text = manifest_text(directory_);
       manifest = read_manifest(where, text, sink_);
       check_manifest(is_as_written(where, text), is_of_tranship(manifest));
     } catch (const Error& error) {
@@ -41,7 +40,9 @@ class Check {
     for (const auto* files : {&manifest.files, &manifest.small_files}) {
       for (const ArtifactFile& file : *files) check_recorded(file);
     }
-    for (const Manifest::Component& component : manifest.components) check_program(component.file);
+    for (const ArtifactFile& file : manifest.referred_files) check_referred(file);
+    for (const Manifest::Component& component : manifest.components)
+      check_program(manifest.export_format, component.file);
     return std::move(verdicts_);
   }
 
@@ -94,21 +95,31 @@ class Check {
     }
   }
 
+  /// Of weights in the checkpoint only samples are known.
+  void check_referred(const ArtifactFile& file) {
+    seen_.insert(file.name);
+    try {
+      const std::string fault = find_fault(directory_, file);
+      add(file.name, fault.empty() ? Kind::kUnknown : Kind::kWrong,
+          fault.empty() ? "is the checkpoint's own: size and samples are those of the export, not "
+                          "every byte was recorded"
+                        : fault);
+    } catch (const Error& error) {
+      add(file.name, Kind::kWrong, error.what());
+    }
+  }
+
   /// That a graph can be read, and that its weights lie within the files it points to.
-  void check_program(const std::string& file) {
+  void check_program(const std::string& export_format, const std::string& file) {
     const bool is_told = std::ranges::any_of(verdicts_, [&](const FileVerdict& verdict) {
       return verdict.file == file && verdict.kind == Kind::kWrong;
     });
     if (is_told) return;
     try {
-      const onnx::ModelSummary summary = onnx::read_summary(directory_ / file);
+      const ProgramSummary summary = summarize_program(export_format, directory_ / file);
       if (!seen_.contains(file))
         add(file, Kind::kUnknown, "can be read, but has no hash in export.json");
-      std::map<std::string, uint64_t> needed;
-      for (const onnx::WeightInfo& weight : summary.weights) {
-        if (!weight.data_file.empty()) needed[weight.data_file] += weight.size_bytes;
-      }
-      for (const auto& [name, bytes] : needed) check_data(file, name, bytes);
+      for (const auto& [name, bytes] : summary.data_files) check_data(file, name, bytes);
     } catch (const Error& error) {
       add(file, Kind::kWrong, error.what());
     }

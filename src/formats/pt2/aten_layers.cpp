@@ -29,6 +29,7 @@ Flat flatten(Call& call, Value x, const std::vector<Dim>& normalized, Value weig
   if (count < 1 || count > x.rank()) call.corrupt("{} axes are normalized of {}", count, x.rank());
   Dim features = 1;
   for (const Dim& d : normalized) features = features * d;
+  if (count == 1) x = with_features(x, normalized[0]);
   Flat out{x, weight, bias, x.shape()};
   if (count > 1) {
     Shape flat(std::vector<Dim>(x.shape().dims.begin(), x.shape().dims.end() - count));

@@ -97,6 +97,13 @@ Value move_axis(Value x, int64_t from, int64_t to) {
   return transpose(x, perm);
 }
 
+Value with_features(Value x, Dim size) {
+  if (x.rank() == 0 || x.shape().back().is_static() || !size.is_static()) return x;
+  Shape shape = x.shape();
+  shape[-1] = std::move(size);
+  return reshape(x, shape);
+}
+
 Value with_axis_of_one(Value x) { return x.rank() == 0 ? unsqueeze(x, {0}) : x; }
 
 }  // namespace tranship::pt2

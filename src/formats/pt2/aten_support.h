@@ -35,6 +35,8 @@ ir::Value counted(ir::Graph& graph, ir::Dim begin, ir::Dim step, ir::Dim count);
 /// Axis `from` becomes axis `to`, the others keep their order.
 ir::Value move_axis(ir::Value x, int64_t from, int64_t to);
 ir::Value with_axis_of_one(ir::Value x);  // a scalar as [1]
+/// The last axis as a weight has it, where PyTorch knew that it is but the graph does not.
+ir::Value with_features(ir::Value x, ir::Dim size);
 
 /// Adds a node with one result.
 template <class Op>

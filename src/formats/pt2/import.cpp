@@ -92,7 +92,7 @@ class Run {
   const TensorMeta& meta_of(const std::string& name) const;
   DType dtype_of(const TensorMeta& meta, const std::string& name) const;
   Shape shape_of(const TensorMeta& meta, const std::string& name) const;
-  Shape input_shape(const TensorMeta& meta, const std::string& name);
+  Shape input_shape(const std::string& name) const;
   void solve_open_symbols();
   void add_outputs();
   void add_mutation(const OutputSpec& spec, size_t i);
@@ -386,12 +386,34 @@ Reference Run::reference_of(const Argument& argument, const std::string& what) c
   return it->second;
 }
 
+Shape Run::input_shape(const std::string& name) const {
+  for (const ir::Node* node : graph_->inputs()) {
+    if (ir::as<ir::Input>(*node->op).name == name) return graph_->type(node->outputs[0]).shape;
+  }
+  corrupt("there is no input '{}'", name);
+}
+
+/// The only axis that differs: a cache grows along it.
+std::optional<int64_t> grown_axis(const Shape& from, const Shape& to) {
+  std::optional<int64_t> found;
+  if (from.rank() != to.rank()) return found;
+  for (int64_t axis = 0; axis < to.rank(); ++axis) {
+    if (from[axis] == to[axis]) continue;
+    if (found) return std::nullopt;
+    found = axis;
+  }
+  return found;
+}
+
 void Run::add_output(const std::string& leaf, Value value) {
   if (!output_leaves_.insert(leaf).second) corrupt("two outputs are called '{}'", leaf);
   const bool both = names_.on_both_sides.contains(leaf) || written_.contains(leaf);
   graph_->add_output(both ? "output." + leaf : leaf, value);
   if (!both || !originals_.contains(leaf)) return;
+  const std::optional<int64_t> grown = grown_axis(input_shape("input." + leaf), value.shape());
+  if (!grown) return;
   ir::State state;
+  state.growth_axis = *grown;
   state.name = leaf;
   state.input = "input." + leaf;
   state.output = "output." + leaf;
