@@ -5,7 +5,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # Users before what they use: the order matters to no one but makes the archive's contents deterministic.
-set(parts generation exporters tasks models nn formats_onnx onnx_proto passes interpret text checkpoint ir base)
+set(parts generation exporters tasks models nn formats_onnx formats_pt2 onnx_proto passes_recognize passes interpret text checkpoint ir base)
 set(script "CREATE ${CMAKE_BINARY_DIR}/libtranship.a\n")
 foreach(part IN LISTS parts)
   get_target_property(type ${part} TYPE)

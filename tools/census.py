@@ -108,7 +108,7 @@ def run_onnx(folder, inputs):
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
-    return session.run(None, {value.name: inputs[value.name] for value in session.get_inputs()})
+    return session.run(None, {value.name: inputs[value.name.removeprefix("input.")] for value in session.get_inputs()})
 
 
 def make_case(model_type, name, folder, result):

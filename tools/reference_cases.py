@@ -257,6 +257,19 @@ ROPES = {
         },
         {},
     ),
+    # Kimi K2.5's numbers.
+    "yarn_factor_64": (
+        {
+            "rope_type": "yarn",
+            "factor": 64.0,
+            "original_max_position_embeddings": 4096,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+        },
+        {"max_position_embeddings": 262144},
+    ),
     "yarn_original_from_max": ({"rope_type": "yarn", "factor": 2.0}, {"max_position_embeddings": 32}),
     "longrope": (
         {"type": "longrope", "short_factor": SHORT_FACTOR, "long_factor": LONG_FACTOR},

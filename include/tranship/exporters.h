@@ -163,10 +163,10 @@ class ExportedModel {
   const std::string& config() const;
   const std::string& generation_config() const;
 
-  /// What save_pretrained writes, with exact sizes: the files of the components, and the small
-  /// ones. (In the checkpoint's own directory, small files that are there already stay as they
-  /// are.)
-  std::vector<ArtifactFile> files() const;
+  /// What save_pretrained writes into `directory`, with exact sizes: the files of the components,
+  /// the small ones, and export.json. (In the checkpoint's own directory, small files that are
+  /// there already stay as they are: they are not listed.) Without a directory: into a new one.
+  std::vector<ArtifactFile> files(const std::filesystem::path& directory = {}) const;
 
   /// Writes the components, config.json, generation_config.json, the tokenizer's files, and last
   /// export.json: without it there is no artifact. An older export.json goes first. Other files of
@@ -232,6 +232,15 @@ class OnnxExporter {
   /// generation configuration goes along.
   ExportedModel export_for_generation(const Checkpoint& checkpoint, const OnnxConfig& config,
                                       const Sink& sink = {}) const;
+
+  /// A program that PyTorch captured (a .pt2 of torch.export.save), one component "model". Its
+  /// shapes and dtypes are those of the capture: of the config, opset_version and external_data
+  /// count. The tree specs of its arguments and results go along; beside an export.json of
+  /// Transformers that names the file, so do its metadata and config.json. Errors: io and corrupt
+  /// for what is not a whole archive; unsupported for operators that nobody has mapped, all of them
+  /// with their places; invalid_argument for options that a capture has decided already.
+  ExportedModel export_program(const std::filesystem::path& pt2, const OnnxConfig& config,
+                               const Sink& sink = {}) const;
 };
 
 /// Reads a configuration of any format by its "export_format".

@@ -113,6 +113,10 @@ void remove_leftovers(const std::filesystem::path& path) {
   }
 }
 
+bool is_leftover(const std::filesystem::path& path) {
+  return path.filename().string().find(kMark) != std::string::npos;
+}
+
 std::string read_text(const std::filesystem::path& path, uint64_t limit_bytes) {
   const auto file = MappedFile::open(path);
   if (file->bytes().size() > limit_bytes) {

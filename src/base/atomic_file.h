@@ -44,6 +44,9 @@ class AtomicFile {
 /// lock.
 void remove_leftovers(const std::filesystem::path& path);
 
+/// Whether a file's name is that of one which is being written, or which a killed writer left.
+bool is_leftover(const std::filesystem::path& path);
+
 /// The whole of a small text file. Errors: io; invalid_argument if it is larger than `limit_bytes`.
 std::string read_text(const std::filesystem::path& path, uint64_t limit_bytes = 64u << 20);
 /// Writes a small file, whole or not at all.

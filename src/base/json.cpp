@@ -1,7 +1,10 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -45,6 +48,108 @@ struct Guard {
     return true;
   }
 };
+
+/// What nlohmann was reading, in its words, and what may stand there.
+struct Expected {
+  std::string_view reading;
+  std::string_view what;
+};
+
+// The first that its message has.
+constexpr auto kExpected = std::to_array<Expected>({
+    {"invalid string: missing closing quote", "a string that ends with '\"'"},
+    {"invalid string: control character",
+     "no control character in a string (\\n for a line's end)"},
+    {"invalid string: ill-formed UTF-8", "UTF-8"},
+    {"invalid string", "an escape that JSON has"},
+    {"invalid number", "a digit"},
+    {"number overflow", "a number that 64 bits hold"},
+    {"while parsing object key", "a key in double quotes, or '}'"},
+    {"while parsing object separator", "':'"},
+    {"while parsing object", "',' or '}'"},
+    {"while parsing array", "',' or ']'"},
+    {"; expected end of input", "nothing more"},
+    {"while parsing value", "a value (an object, a list, a string, a number, true, false, null)"},
+});
+
+/// Printable text at an offset, or what else is there.
+std::string found_at(std::string_view text, size_t offset) {
+  constexpr size_t kMost = 20;
+  if (offset >= text.size()) return "the end of the text";
+  size_t size = 0;
+  while (size < kMost && offset + size < text.size() && text[offset + size] > ' ' &&
+         text[offset + size] < 0x7f)
+    ++size;
+  if (size > 0) return fmt::format("'{}'", text.substr(offset, size));
+  return fmt::format("the byte 0x{:02x}", static_cast<unsigned char>(text[offset]));
+}
+
+/// Where the token begins that was read up to `last`: a string or a word is read to its end before
+/// it is found to be wrong.
+size_t begin_of_token(std::string_view text, size_t last) {
+  constexpr std::string_view kMarks = ",:[]{}\"";
+  if (last >= text.size() || text[last] <= ' ') return last;
+  if (text[last] == '"') {
+    const size_t open = last > 0 ? text.rfind('"', last - 1) : text.npos;
+    return open == text.npos ? last : open;
+  }
+  while (last > 0 && kMarks.find(text[last]) == kMarks.npos && text[last - 1] > ' ' &&
+         kMarks.find(text[last - 1]) == kMarks.npos)
+    --last;
+  return last;
+}
+
+/// A text whose Infinity, -Infinity and NaN are numbers that JSON has, of the same length; and what
+/// they stand for, by their place among the numbers of the text.
+struct Replaced {
+  std::string text;
+  std::map<size_t, double> numbers;
+};
+
+/// The end of a string that begins at `begin`, or of the text.
+size_t end_of_string(std::string_view text, size_t begin) {
+  size_t i = begin + 1;
+  while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+  return std::min(i + 1, text.size());
+}
+
+Replaced replace_non_finite(std::string_view text) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::pair<std::string_view, double> words[] = {
+      {"Infinity", kInfinity}, {"-Infinity", -kInfinity}, {"NaN", std::nan("")}};
+  Replaced out{std::string(text), {}};
+  size_t count = 0;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] == '"') {
+      i = end_of_string(text, i);
+      continue;
+    }
+    const size_t end = std::min(text.find_first_of(" \t\r\n,:[]{}\"", i), text.size());
+    const std::string_view token = text.substr(i, end - i);
+    for (const auto& [word, value] : words) {
+      if (token != word) continue;
+      out.text.replace(i, token.size(), "0." + std::string(token.size() - 2, '0'));
+      out.numbers.emplace(count, value);
+    }
+    const bool is_number =
+        !token.empty() && (token[0] == '-' || token[0] == 'I' || token[0] == 'N' ||
+                           (token[0] >= '0' && token[0] <= '9'));
+    count += is_number ? 1 : 0;
+    i = std::max(end, i + 1);
+  }
+  return out;
+}
+
+Json parse_document(std::string_view text, Guard& guard, const std::map<size_t, double>& numbers) {
+  size_t count = 0;
+  return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::value && parsed.is_number()) {
+      const auto found = numbers.find(count++);
+      if (found != numbers.end()) parsed = found->second;
+    }
+    return guard(depth, event, parsed);
+  });
+}
 
 std::string python_float(double value) {
   if (std::isnan(value)) return "NaN";
@@ -100,25 +205,39 @@ void append_python(const Json& value, PythonStyle style, size_t depth, std::stri
 
 }  // namespace
 
-Json parse_json(std::string_view operation, std::string_view where, std::string_view text) {
+std::string syntax_problem(std::string_view text, size_t byte, std::string_view message) {
+  const auto* expected = std::ranges::find_if(
+      kExpected, [&](const Expected& e) { return message.find(e.reading) != message.npos; });
+  return fmt::format("expected {}, found {}", expected == kExpected.end() ? "JSON" : expected->what,
+                     found_at(text, begin_of_token(text, byte > 0 ? byte - 1 : 0)));
+}
+
+Json parse_json(std::string_view operation, std::string_view where, std::string_view text,
+                NonFinite non_finite) {
   const size_t zero = text.find('\0');  // nlohmann takes it for the end of the text
   if (zero != text.npos) {
     const Place place = place_of(text, zero + 1);
     fail(ErrorKind::kCorrupt, "[{}] '{}': line {}, column {} is not JSON: a zero byte", operation,
          where, place.line, place.column);
   }
+  Replaced replaced;
+  const bool has_words = text.find("Infinity") != text.npos || text.find("NaN") != text.npos;
+  if (non_finite == NonFinite::kAsPython && has_words) {
+    replaced = replace_non_finite(text);
+    text = replaced.text;
+  }
   Guard guard{operation, where, {}};
   try {
-    return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
-      return guard(depth, event, parsed);
-    });
+    return parse_document(text, guard, replaced.numbers);
   } catch (const nlohmann::json::parse_error& error) {
     const Place place = place_of(text, error.byte);
     fail(ErrorKind::kCorrupt, "[{}] '{}': line {}, column {} is not JSON: {}", operation, where,
-         place.line, place.column, error.what());
+         place.line, place.column, syntax_problem(text, error.byte, error.what()));
   } catch (const nlohmann::json::out_of_range& error) {
+    const std::string_view message = error.what();
+    const size_t quote = std::min(message.find('\''), message.size());
     fail(ErrorKind::kCorrupt, "[{}] '{}': a number is too large: {}", operation, where,
-         error.what());
+         message.substr(quote, 40));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "base/testing.h"
@@ -38,6 +39,52 @@ TEST(ParseJsonTest, bad_syntax_is_corrupt_with_line_and_column) {
   EXPECT_THAT(corrupt_message("{\"a\": 1 // no\n}"), HasSubstr("is not JSON"));
 }
 
+TEST(ParseJsonTest, bad_syntax_says_what_was_expected_and_found_and_nothing_of_the_parser) {
+  for (const auto& [text, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"",
+            "expected a value (an object, a list, a string, a number, true, false, null), found "
+            "the end of the text"},
+           {"{", "expected a key in double quotes, or '}', found the end of the text"},
+           {"{a: 1}", "expected a key in double quotes, or '}', found 'a:'"},
+           {"{'a': 1}", "expected a key in double quotes, or '}', found ''a':'"},
+           {R"({"a" 1})", "expected ':', found '1}'"},
+           {R"({"a": 1 "b": 2})", "expected ',' or '}', found '\"b\":'"},
+           {R"({"a": 1, })", "expected a key in double quotes, or '}', found '}'"},
+           {"[1 2]", "expected ',' or ']', found '2]'"},
+           {"[1,]", "found ']'"},
+           {R"({"a": None})", "true, false, null), found 'None}'"},
+           {R"({"a": True, "b": 1})", "true, false, null), found 'True,'"},
+           {R"({"a": Infinity})", "true, false, null), found 'Infinity}'"},
+           {"{} {}", "expected nothing more, found '{}'"},
+           {"\"a\nb\"", "expected no control character in a string"},
+           {"\"abc", "expected a string that ends with '\"', found the end of the text"},
+           {"\"\xff\"", "expected UTF-8, found the byte 0xff"},
+           {R"("\q")", "expected an escape that JSON has"},
+           {"[-x]", "expected a digit"}}) {
+    const std::string message = corrupt_message(text);
+    EXPECT_THAT(message, HasSubstr(problem)) << text;
+    EXPECT_THAT(message, testing::Not(HasSubstr("exception"))) << text;
+    EXPECT_THAT(message, testing::Not(HasSubstr("literal"))) << text;
+  }
+}
+
+TEST(ParseJsonTest, numbers_that_only_python_writes_are_read_where_they_are_expected) {
+  const std::string_view text =
+      R"({"Infinity": "NaN \" -Infinity", "a": [0.0, Infinity, 1, -Infinity], "b": {"c": NaN}, "d": -2})";
+  EXPECT_THAT(corrupt_message(text), HasSubstr("column 45 is not JSON"));
+  const Json value = parse_json("config", "c.json", text, NonFinite::kAsPython);
+  EXPECT_EQ(value["Infinity"], "NaN \" -Infinity");
+  EXPECT_EQ(to_python_json_line(value["a"]), "[0.0, Infinity, 1, -Infinity]");
+  EXPECT_TRUE(std::isnan(value["b"]["c"].get<double>()));
+  EXPECT_EQ(value["d"], -2);
+  for (const char* other : {"[inf]", "[nan]", "[infinity]", "[+Infinity]", "[Infinityx]", "[-NaN]",
+                            "{NaN: 1}", "[Infinity"}) {
+    EXPECT_EQ(error_of([&] { parse_json("config", "c", other, NonFinite::kAsPython); }).kind(),
+              ErrorKind::kCorrupt)
+        << other;
+  }
+}
+
 TEST(ParseJsonTest, every_cut_of_a_document_is_corrupt) {
   const std::string_view text = R"({"a": [1, {"b": "c\u00e9"}], "d": true})";
   for (size_t size = 0; size < text.size(); ++size) {
@@ -67,7 +114,7 @@ TEST(ParseJsonTest, invalid_utf8_is_corrupt) {
 }
 
 TEST(ParseJsonTest, number_too_large_for_a_double_is_corrupt) {
-  EXPECT_THAT(corrupt_message("[1e400]"), HasSubstr("a number is too large"));
+  EXPECT_THAT(corrupt_message("[1e400]"), testing::EndsWith("a number is too large: '1e400'"));
 }
 
 // What follows is what Python's json.dumps wrote.

@@ -1,6 +1,7 @@
 #include "tranship/tensor.h"
 
 #include <cstring>
+#include <limits>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -141,8 +142,9 @@ void Tensor::set(int64_t i, double value) {
     case DType::kF8E4M3:
     case DType::kF8E5M2:
       fail(ErrorKind::kUnsupported, "[tensor] {} values cannot be made", name(dtype_));
-    case DType::kI64:
-      return store(p, static_cast<int64_t>(value));
+    case DType::kI64:  // the largest i64 is a double that is one too large
+      return store(
+          p, value >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(value));
     case DType::kI32:
       return store(p, static_cast<int32_t>(value));
     case DType::kI16:

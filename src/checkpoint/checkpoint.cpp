@@ -17,18 +17,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 12> kCompanions = {"tokenizer.json",
-                                                          "tokenizer_config.json",
-                                                          "special_tokens_map.json",
-                                                          "vocab.txt",
-                                                          "vocab.json",
-                                                          "merges.txt",
-                                                          "added_tokens.json",
-                                                          "tokenizer.model",
-                                                          "chat_template.jinja",
-                                                          "chat_template.json",
-                                                          "preprocessor_config.json",
-                                                          "processor_config.json"};
+// What tokenizers and processors of Transformers read, whatever their age.
+constexpr auto kCompanions = std::to_array<std::string_view>({"tokenizer.json",
+                                                              "tokenizer_config.json",
+                                                              "special_tokens_map.json",
+                                                              "added_tokens.json",
+                                                              "vocab.txt",
+                                                              "vocab.json",
+                                                              "merges.txt",
+                                                              "tokenizer.model",
+                                                              "spiece.model",
+                                                              "sentencepiece.bpe.model",
+                                                              "source.spm",
+                                                              "target.spm",
+                                                              "target_vocab.json",
+                                                              "tekken.json",
+                                                              "tiktoken.model",
+                                                              "bpe.codes",
+                                                              "normalizer.json",
+                                                              "entity_vocab.json",
+                                                              "chat_template.jinja",
+                                                              "chat_template.json",
+                                                              "preprocessor_config.json",
+                                                              "video_preprocessor_config.json",
+                                                              "processor_config.json"});
 
 /// Whether a file or a link to one is there.
 bool has_file(const fs::path& path) {
@@ -159,9 +171,7 @@ CheckpointData open_folder(const fs::path& folder, const Sink& sink) {
   if (has_file(generation))
     data.generation_config = Config::parse(generation.string(), read_text(generation));
   data.tensors = has_single ? open_safetensors(single).tensors : open_sharded_safetensors(index);
-  for (const std::string_view name : kCompanions) {
-    if (has_file(folder / name)) data.companions.push_back(folder / name);
-  }
+  data.companions = companions_in(folder);
   return data;
 }
 
@@ -183,7 +193,19 @@ CheckpointData open_data(const fs::path& path, const Sink& sink) {
 
 }  // namespace
 
-std::span<const std::string_view> companion_names() { return kCompanions; }
+std::map<std::string, fs::path> companions_in(const fs::path& folder) {
+  std::map<std::string, fs::path> found;
+  for (const std::string_view name : kCompanions) {
+    if (has_file(folder / name)) found.emplace(name, folder / name);
+  }
+  const std::string templates = "chat_templates";
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder / templates, none)) {
+    if (has_file(entry.path()) && entry.path().extension() == ".jinja")
+      found.emplace(templates + "/" + entry.path().filename().string(), entry.path());
+  }
+  return found;
+}
 
 Checkpoint Checkpoint::open(const fs::path& path, const Sink& sink) {
   try {

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,11 +23,9 @@ struct CheckpointData {
   std::optional<Config> generation_config;
   /// By Transformers' name. Empty for a synthetic checkpoint: ask find_tensor().
   std::map<std::string, TensorSourcePtr> tensors;
-  /// Files that an artifact takes along unchanged: tokenizer.json, tokenizer_config.json,
-  /// special_tokens_map.json, vocab.txt, vocab.json, merges.txt, added_tokens.json,
-  /// tokenizer.model, chat_template.jinja, chat_template.json, preprocessor_config.json,
-  /// processor_config.json: those that exist.
-  std::vector<std::filesystem::path> companions;
+  /// Files that an artifact takes along unchanged, by their name below the checkpoint: those of
+  /// companions_in().
+  std::map<std::string, std::filesystem::path> companions;
   /// The same, made in memory (a GGUF's tokenizer): file name -> text.
   std::map<std::string, std::string> made_companions;
 
@@ -37,8 +34,9 @@ struct CheckpointData {
   TensorSourcePtr find_tensor(const std::string& name, const std::vector<int64_t>& shape) const;
 };
 
-/// The names that companions can have.
-std::span<const std::string_view> companion_names();
+/// What tokenizers and processors of Transformers read of a folder: files that are there, by name,
+/// with "chat_templates/NAME.jinja" for named templates.
+std::map<std::string, std::filesystem::path> companions_in(const std::filesystem::path& folder);
 
 /// Element i of the tensor `name` (hash weights, DESIGN.md): matrices and above uniform with
 /// deviation 1/sqrt(fan_in), fan_in the product of all axes but the first; vectors named

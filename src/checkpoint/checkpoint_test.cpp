@@ -14,6 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::Pair;
 
 class CheckpointTest : public testing::Test {
  protected:
@@ -55,10 +56,15 @@ TEST_F(CheckpointTest, companions_are_the_tokenizers_and_processors_files_that_e
        {"merges.txt", "tokenizer.json", "chat_template.jinja", "README.md", "training_args.bin"}) {
     folder_.write(std::string("model/") + name, "x");
   }
+  folder_.write("model/chat_templates/tool_use.jinja", "x");
+  folder_.write("model/chat_templates/notes.txt", "x");
   std::filesystem::create_symlink("nowhere", path / "vocab.json");
   EXPECT_THAT(
       Checkpoint::open(path).data().companions,
-      ElementsAre(path / "tokenizer.json", path / "merges.txt", path / "chat_template.jinja"));
+      ElementsAre(Pair("chat_template.jinja", path / "chat_template.jinja"),
+                  Pair("chat_templates/tool_use.jinja", path / "chat_templates/tool_use.jinja"),
+                  Pair("merges.txt", path / "merges.txt"),
+                  Pair("tokenizer.json", path / "tokenizer.json")));
 }
 
 TEST_F(CheckpointTest, sharded_folder_opens) {

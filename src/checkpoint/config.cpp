@@ -1,5 +1,6 @@
 #include "checkpoint/config.h"
 
+#include <cmath>
 #include <limits>
 #include <set>
 #include <type_traits>
@@ -49,7 +50,7 @@ struct Config::Impl {
   }
 
   static std::string shown(const Json& value) {
-    std::string text = value.dump(-1, ' ', true);
+    std::string text = to_python_json_line(value);
     if (text.size() > 60) text = text.substr(0, 60) + "...";
     return text;
   }
@@ -65,6 +66,11 @@ struct Config::Impl {
   double to_number(std::string_view key, const Json& value) const {
     if (!value.is_number()) fail_type(key, value, "a number");
     return value.get<double>();
+  }
+  double to_finite(std::string_view key, const Json& value) const {
+    const double number = to_number(key, value);
+    if (!std::isfinite(number)) fail_type(key, value, "a finite number");
+    return number;
   }
   std::string to_text(std::string_view key, const Json& value) const {
     if (!value.is_string()) fail_type(key, value, "a string");
@@ -118,7 +124,7 @@ struct Config::Impl {
 };
 
 Config Config::parse(std::string_view where, std::string_view text) {
-  Json document = parse_json("config", where, text);
+  Json document = parse_json("config", where, text, NonFinite::kAsPython);
   if (!document.is_object()) {
     fail(ErrorKind::kCorrupt, "[config] '{}': a JSON object is expected, but it is {}", where,
          Impl::shown(document));
@@ -145,7 +151,7 @@ std::optional<int64_t> Config::find_integer(std::string_view key, std::string_vi
 
 std::optional<double> Config::find_number(std::string_view key) const {
   const Json* value = impl_->find(key);
-  return value == nullptr ? std::nullopt : std::optional(impl_->to_number(key, *value));
+  return value == nullptr ? std::nullopt : std::optional(impl_->to_finite(key, *value));
 }
 
 std::optional<std::string> Config::find_text(std::string_view key) const {
@@ -259,7 +265,8 @@ std::string Config::to_json() const { return to_python_json(*impl_->object, true
 
 Config Config::with(std::string_view key, std::string_view json_value) const {
   Json changed = *impl_->object;
-  changed[std::string(key)] = parse_json("config", impl_->path_of(key), json_value);
+  changed[std::string(key)] =
+      parse_json("config", impl_->path_of(key), json_value, NonFinite::kAsPython);
   auto impl = Impl::root(impl_->file, std::move(changed));
   impl->path = impl_->path;
   return Config(std::move(impl));

@@ -39,7 +39,9 @@ class Config {
   std::optional<double> find_number(std::string_view key) const;
   std::optional<std::string> find_text(std::string_view key) const;
   std::optional<Config> find_object(std::string_view key) const;
-  /// A list; absent: empty. `integers` takes a single number as a list of one.
+  /// A list; absent: empty. `integers` takes a single number as a list of one. Elements of
+  /// `numbers` may be infinite or NaN, as Python writes them (Infinity, -Infinity, NaN); a number
+  /// of its own may not.
   std::vector<int64_t> integers(std::string_view key) const;
   std::vector<double> numbers(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;

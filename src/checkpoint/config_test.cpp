@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/testing.h"
 
 namespace tranship {
@@ -149,6 +151,17 @@ TEST(ConfigTest, required_value_that_differs_is_unsupported_with_path_and_both_v
   EXPECT_THAT(error_of([&] { c.require("tp", int64_t{1}); }).what(),
               HasSubstr("'tp' is 2, but only 1"));
   EXPECT_THAT(c.unread(), IsEmpty());
+}
+
+TEST(ConfigTest, infinity_as_python_writes_it_is_a_number_of_a_list_and_no_number_of_its_own) {
+  const Config config = Config::parse(
+      "config.json", R"({"time_step_limit": [0.0, Infinity], "eps": Infinity, "n": NaN})");
+  EXPECT_EQ(config.numbers("time_step_limit").at(1), std::numeric_limits<double>::infinity());
+  for (const char* key : {"eps", "n"}) {
+    EXPECT_THAT(error_of([&] { config.number(key); }).what(), HasSubstr("a finite number"));
+  }
+  EXPECT_THAT(config.to_json(), HasSubstr("\"eps\": Infinity"));
+  EXPECT_TRUE(Config::parse("config.json", config.to_json()).has("eps"));
 }
 
 TEST(ConfigTest, where_names_file_and_object) {

@@ -29,8 +29,8 @@ class Sax : public nlohmann::json_sax<Json> {
   bool start_array(size_t) override { refuse("a list"); }
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
-    fail(ErrorKind::kCorrupt, "[safetensors] '{}': byte {} of the JSON is not as it should be: {}",
-         file_, position, error.what());
+    fail(ErrorKind::kCorrupt, "[safetensors] '{}': byte {} of the JSON: {}", file_, position,
+         syntax_problem(text_, position, error.what()));
   }
 
   void parse(std::string_view text) {
@@ -40,6 +40,7 @@ class Sax : public nlohmann::json_sax<Json> {
     if (zero != text.npos) {
       fail(ErrorKind::kCorrupt, "[safetensors] '{}': byte {} of the JSON is zero", file_, zero);
     }
+    text_ = text;
     Json::sax_parse(text.begin(), text.end(), this);
   }
 
@@ -52,6 +53,7 @@ class Sax : public nlohmann::json_sax<Json> {
   }
 
   std::string_view file_;
+  std::string_view text_;
 };
 
 constexpr std::string_view kMetadata = "__metadata__";
@@ -110,7 +112,10 @@ class HeaderReader final : public Sax {
 
   bool number_unsigned(number_unsigned_t value) override {
     if (!in_list_) refuse("a number");
-    (field_ == "shape" ? entry_.shape : entry_.data_offsets).push_back(value);
+    std::vector<uint64_t>& numbers = field_ == "shape" ? entry_.shape : entry_.data_offsets;
+    if (numbers.size() == kMaxNumbers)
+      refuse(fmt::format("a list of over {} numbers", kMaxNumbers));
+    numbers.push_back(value);
     return true;
   }
 
@@ -145,6 +150,8 @@ class HeaderReader final : public Sax {
     header_.entries.push_back(std::move(entry_));
     entry_ = {};
   }
+
+  static constexpr size_t kMaxNumbers = 64;  // PyTorch's limit for axes
 
   int depth_ = 0;
   bool in_list_ = false;

@@ -275,6 +275,12 @@ TEST_F(SafetensorsTest, fields_that_are_missing_unknown_doubled_or_of_another_ty
   expect_corrupt_entry(entry("a", "U8", "18446744073709551616", "0,1"), 1,
                        "not a whole number of 64 bits");
   expect_corrupt_entry(R"("a":{"shape":[true]})", 1, "tensor 'a': 'shape' is true or false");
+  std::string ones = "1";
+  for (int i = 0; i < 64; ++i) ones += ",1";
+  expect_corrupt_entry(entry("a", "U8", ones, "0,1"), 1,
+                       "tensor 'a': 'shape' is a list of over 64 numbers");
+  expect_corrupt_entry(entry("a", "U8", "1", ones), 1,
+                       "tensor 'a': 'data_offsets' is a list of over 64 numbers");
   expect_corrupt_entry(R"("a":null)", 0, "tensor 'a' is null");
   expect_corrupt_entry(R"("a":[])", 0, "tensor 'a' is a list");
   expect_corrupt_entry(R"("a":1)", 0, "tensor 'a' is a number");
@@ -284,9 +290,9 @@ TEST_F(SafetensorsTest, header_that_is_not_json_is_corrupt_with_the_byte) {
   expect_corrupt(file_of("", 0), "must begin with '{'");
   expect_corrupt(file_of(" {}", 0), "must begin with '{'");
   expect_corrupt(file_of("[]", 0), "must begin with '{'");
-  expect_corrupt(file_of("{\"a\":}", 0), "byte 6 of the JSON");
-  expect_corrupt(file_of("{} x", 0), "byte 4 of the JSON");
-  expect_corrupt(file_of("{\"\xff\":1}", 0), "of the JSON is not as it should be");
+  expect_corrupt(file_of("{\"a\":}", 0), "byte 6 of the JSON: expected a value");
+  expect_corrupt(file_of("{} x", 0), "byte 4 of the JSON: expected nothing more, found 'x'");
+  expect_corrupt(file_of("{\"\xff\":1}", 0), "of the JSON: expected UTF-8, found the byte 0xff");
   expect_corrupt(file_of(std::string("{}\0x", 4), 0), "byte 2 of the JSON is zero");
 }
 

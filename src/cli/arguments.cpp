@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "base/json.h"
 #include "cli/usage.h"
@@ -11,12 +12,22 @@
 namespace tranship::cli {
 namespace {
 
-int64_t parse_size(std::string_view option, std::string_view whole, std::string_view digits) {
+constexpr int64_t kMostElements = std::numeric_limits<int32_t>::max();  // of one axis
+
+int64_t parse_size(std::string_view option, std::string_view whole, std::string_view digits,
+                   int64_t least = 1) {
   int64_t size = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-  if (error == std::errc() && end == digits.data() + digits.size() && size >= 1) return size;
-  throw UsageError(fmt::format("{} '{}': '{}' is not a size: a whole number of at least 1", option,
-                               whole, digits));
+  const bool is_number = error == std::errc() && end == digits.data() + digits.size();
+  if (is_number && size >= least && size <= kMostElements) return size;
+  throw UsageError(fmt::format("{} '{}': '{}' is not a size: a whole number from {} to {}", option,
+                               whole, digits, least, kMostElements));
+}
+
+/// Text for a message, which may be that of a whole file.
+std::string shortened(std::string_view text) {
+  constexpr size_t kMost = 60;
+  return text.size() <= kMost ? std::string(text) : std::string(text.substr(0, kMost)) + "...";
 }
 
 /// Collects the leaves of nested lists, and checks that they make a tensor.
@@ -43,7 +54,7 @@ class Literal {
 
  private:
   [[noreturn]] void error(std::string_view what) const {
-    throw UsageError(fmt::format("--input {}={}: {}", name_, text_, what));
+    throw UsageError(fmt::format("--input {}={}: {}", name_, shortened(text_), what));
   }
 
   /// The shape, from the first element at each depth.
@@ -120,7 +131,7 @@ DynamicDim parse_range(std::string_view text) {
     throw UsageError(fmt::format("--dim '{}': expected NAME=MIN:MAX, as in sequence=1:2048", text));
   }
   DynamicDim dim{.name = assignment.name};
-  if (colon > 0) dim.min = parse_size("--dim", text, range.substr(0, colon));
+  if (colon > 0) dim.min = parse_size("--dim", text, range.substr(0, colon), 0);
   if (colon + 1 < range.size()) dim.max = parse_size("--dim", text, range.substr(colon + 1));
   if (dim.max && *dim.max < dim.min) {
     throw UsageError(fmt::format("--dim '{}': the least size, {}, is over the greatest, {}", text,
@@ -140,18 +151,22 @@ std::map<std::string, DynamicDim> parse_ranges(const std::vector<std::string>& i
   return ranges;
 }
 
-Tensor parse_tensor(std::string_view name, std::string_view text) {
+Tensor parse_tensor(std::string_view name, std::string_view text, std::string_view source) {
+  const std::string_view shown = source.empty() ? text : source;
   Json value;
   try {
     value = parse_json("--input", name, text);
-  } catch (const Error&) {
-    throw UsageError(
-        fmt::format("--input {}={}: expected a number, true, false, or nested lists of them, as in "
-                    "[[1, 2, 3]]; "
-                    "or @FILE.safetensors",
-                    name, text));
+  } catch (const Error& error) {
+    const std::string_view message = error.what();
+    const size_t place = message.find("line ");  // of a file it says where
+    throw UsageError(fmt::format(
+        "--input {}={}: expected a number, true, false, or nested lists of them, as in [[1, 2, "
+        "3]]; or @FILE.safetensors{}",
+        name, shortened(shown),
+        source.empty() || place == message.npos ? ""
+                                                : fmt::format(" ({})", message.substr(place))));
   }
-  return Literal(name, text).tensor(value);
+  return Literal(name, shown).tensor(value);
 }
 
 }  // namespace tranship::cli

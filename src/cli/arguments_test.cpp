@@ -31,7 +31,7 @@ TEST(Arguments, sizes_are_read_by_name) {
 
 TEST(Arguments, a_size_that_is_not_one_is_named) {
   for (const char* text : {"batch", "batch=", "=1", "batch=0", "batch=-1", "batch=x", "batch=1.5",
-                           "batch=1 ", "batch=99999999999999999999"}) {
+                           "batch=1 ", "batch=1000000000000", "batch=99999999999999999999"}) {
     EXPECT_THAT(usage_error_of([&] { parse_sizes({text}); }), HasSubstr(text)) << text;
   }
 }
@@ -53,10 +53,12 @@ TEST(Arguments, either_end_of_a_range_may_be_left_out) {
   EXPECT_EQ(parse_range("s=16:").max, std::nullopt);
   EXPECT_EQ(parse_range("s=:16").min, 1);
   EXPECT_EQ(parse_range("s=:16").max, 16);
+  EXPECT_EQ(parse_range("past=0:16").min, 0);
 }
 
 TEST(Arguments, a_range_that_is_not_one_is_named) {
-  for (const char* text : {"s", "s=", "s=:", "s=5", "s=0:5", "s=5:4", "s=1:2:3", "=1:2", "s=a:b"}) {
+  for (const char* text : {"s", "s=", "s=:", "s=5", "s=-1:5", "s=0:0x", "s=5:4", "s=1:2:3", "=1:2",
+                           "s=a:b", "s=1:1000000000000"}) {
     EXPECT_THAT(usage_error_of([&] { parse_range(text); }), HasSubstr(text)) << text;
   }
   EXPECT_THAT(usage_error_of([] { parse_ranges({"s=1:2", "s=1:3"}); }), HasSubstr("two ranges"));
@@ -100,6 +102,19 @@ TEST(Arguments, a_literal_that_is_no_tensor_is_refused) {
         "{}", "[1,", "1 2", "", "[18446744073709551615]", "True"}) {
     EXPECT_THAT(usage_error_of([&] { parse_tensor("x", text); }), HasSubstr("--input x=")) << text;
   }
+}
+
+TEST(Arguments, a_long_literal_is_not_repeated_in_its_error_and_that_of_a_file_not_at_all) {
+  std::string numbers = "[1";
+  for (int i = 0; i < 100000; ++i) numbers += ", 1";
+  for (const std::string& text : {numbers + ", \"x\"]", numbers + ", [2]]", numbers}) {
+    EXPECT_LT(usage_error_of([&] { parse_tensor("x", text); }).size(), 300U);
+    const std::string of_file = usage_error_of([&] { parse_tensor("x", text, "@x.json"); });
+    EXPECT_THAT(of_file, HasSubstr("--input x=@x.json: "));
+    EXPECT_LT(of_file.size(), 300U);
+  }
+  EXPECT_THAT(usage_error_of([] { parse_tensor("x", "[1,\n2,\n", "@x.json"); }),
+              HasSubstr("line 3, column 1 is not JSON"));
 }
 
 }  // namespace

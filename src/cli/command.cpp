@@ -1,10 +1,16 @@
 #include "cli/command.h"
 
+#include <fmt/core.h>
+
 #include <CLI/App.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
 
 #include "cli/manual.h"
 #include "cli/suggest.h"
+#include "formats/onnx/session.h"
 
 namespace tranship::cli {
 namespace {
@@ -13,6 +19,15 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : std::string(between)) + word;
   return out;
+}
+
+/// What is wrong with the value of --device, or "".
+std::string device_problem(const std::string& word) {
+  const std::string_view number = std::string_view(word).substr(std::min<size_t>(word.size(), 5));
+  const bool is_numbered = word.starts_with("cuda:") && !number.empty() && number.size() <= 4 &&
+                           number.find_first_not_of("0123456789") == number.npos;
+  if (word == "cpu" || word == "cuda" || is_numbered) return "";
+  return "'" + word + "' is none of cpu, cuda, cuda:N";
 }
 
 }  // namespace
@@ -52,15 +67,38 @@ CLI::Option* add_list_option(CLI::App& app, const std::string& name,
   return add_repeated(app, name, values, type_name, description)->delimiter(',');
 }
 
+void limit(CLI::Option* option, std::function<bool(double)> holds, const std::string& expected) {
+  const auto check = [holds = std::move(holds), expected](const std::string& word) -> std::string {
+    double value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    const bool is_number =
+        error == std::errc() && end == word.data() + word.size() && std::isfinite(value);
+    return is_number && holds(value) ? "" : "'" + word + "' is not " + expected;
+  };
+  option->check(check, "");
+}
+
+void limit(CLI::Option* option, int64_t least, int64_t most) {
+  limit(
+      option,
+      [least, most](double value) {
+        return value >= static_cast<double>(least) && value <= static_cast<double>(most) &&
+               value == std::floor(value);
+      },
+      fmt::format("a whole number from {} to {}", least, most));
+}
+
 void add_runtime_options(CLI::App& app, RunOptions& options, std::string& library) {
   const std::string group = "Runtime";
   app.add_option("--device", options.device, "cpu (the default), cuda or cuda:N.")
       ->type_name("DEVICE")
-      ->group(group);
-  app.add_option("--threads", options.threads,
-                 "Threads to compute with; by default one for each CPU that may be used.")
-      ->type_name("N")
-      ->group(group);
+      ->group(group)
+      ->check(device_problem, "");
+  CLI::Option* threads =
+      app.add_option("--threads", options.threads,
+                     "Threads to compute with; by default one for each CPU that may be used.");
+  threads->type_name("N")->group(group);
+  limit(threads, 0, onnx::kMostThreads);
   app.add_option("--ort-library", library,
                  "ONNX Runtime's shared library, or its folder. By default TRANSHIP_ORT_LIBRARY, "
                  "then the usual places "

@@ -1,6 +1,7 @@
 // What a subcommand is. Each has a file of its own, which adds it to the command line.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,12 @@ CLI::Option* add_repeated(CLI::App& app, const std::string& name, std::vector<st
 CLI::Option* add_list_option(CLI::App& app, const std::string& name,
                              std::vector<std::string>& values, const std::string& type_name,
                              const std::string& description);
+
+/// Lets only numbers pass for which `holds`; anything else is wrong usage. `expected` is for the
+/// message: "a number from 0 to 1".
+void limit(CLI::Option* option, std::function<bool(double)> holds, const std::string& expected);
+/// The same for whole numbers from `least` to `most`.
+void limit(CLI::Option* option, int64_t least, int64_t most);
 
 /// --device, --threads and --ort-library, of every command that runs a model.
 void add_runtime_options(CLI::App& app, RunOptions& options, std::string& library);

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -12,6 +13,7 @@
 #include "cli/format.h"
 #include "cli/interrupt.h"
 #include "cli/model_facts.h"
+#include "cli/usage.h"
 #include "exporters/graph_inputs.h"
 #include "tranship/exporters.h"
 
@@ -66,6 +68,7 @@ OnnxConfig config_of(const Options& options) {
 struct Export {
   ExportedModel model;
   std::string task;
+  std::vector<ArtifactFile> files = {};  // as they are, or would be, written
   double seconds = 0;
   ModelFacts facts;  // of a dry run
 };
@@ -83,29 +86,51 @@ ModelFacts weigh(const Checkpoint& checkpoint, const OnnxConfig& config, const E
       .graph_inputs = exporters::choose_graph_inputs(checkpoint, {}, config),
       .cache_name = config.cache_name,
       .ignored_config_keys = config.ignored_config_keys};
-  return facts_of(build_task(made.task, checkpoint.data(), options, {}));
+  return facts_of(build_task(made.task, checkpoint.data(), options, {}).program);
+}
+
+/// A program that PyTorch captured has decided what a task would.
+bool is_program(const Options& options) {
+  if (std::filesystem::path(options.checkpoint).extension() != ".pt2") return false;
+  if (!options.task.empty() || options.synthetic)
+    throw UsageError("--task and --synthetic are for checkpoints, and a .pt2 is a program");
+  return true;
+}
+
+Export make_export(const Options& options, const Sink& sink) {
+  const OnnxConfig config = config_of(options);
+  const OnnxExporter exporter;
+  Export made{.model = ExportedModel(nullptr),
+              .task = "program",
+              .seconds = 0,
+              .facts = {}};
+  if (is_program(options)) {
+    made.model = exporter.export_program(options.checkpoint, config, sink);
+    if (options.dry_run) made.facts = facts_of_program(options.checkpoint);
+    return made;
+  }
+  const Checkpoint checkpoint = open_checkpoint(options, sink);
+  made.task = options.task.empty() ? default_task(checkpoint.data().config, options.architecture)
+                                   : options.task;
+  made.model = made.task == "generation" ? exporter.export_for_generation(checkpoint, config, sink)
+                                         : exporter.export_model(checkpoint, config, sink);
+  if (options.dry_run) made.facts = weigh(checkpoint, config, made);
+  return made;
+}
+
+uint64_t total_bytes(const std::vector<ArtifactFile>& files) {
+  uint64_t total = 0;
+  for (const ArtifactFile& file : files) total += file.size_bytes;
+  return total;
 }
 
 Export do_export(const Options& options, Console& console) {
   const auto begun = std::chrono::steady_clock::now();
-  const Sink sink = console.sink();
-  const OnnxConfig config = config_of(options);
-  const Checkpoint checkpoint = open_checkpoint(options, sink);
-  const std::string task = options.task.empty()
-                               ? default_task(checkpoint.data().config, options.architecture)
-                               : options.task;
-  const OnnxExporter exporter;
-  Export made{.model = task == "generation"
-                           ? exporter.export_for_generation(checkpoint, config, sink)
-                           : exporter.export_model(checkpoint, config, sink),
-              .task = task,
-              .seconds = 0,
-              .facts = {}};
-  if (options.dry_run) {
-    made.facts = weigh(checkpoint, config, made);
-  } else {
+  Export made = make_export(options, console.sink());
+  made.files = made.model.files(options.output);
+  if (!options.dry_run) {
     const InterruptGuard guard;
-    made.model.save_pretrained(options.output, sink);
+    made.model.save_pretrained(options.output, console.sink());
     check_interrupt();
   }
   console.progress().clear();
@@ -113,10 +138,9 @@ Export do_export(const Options& options, Console& console) {
   return made;
 }
 
-uint64_t total_bytes(const ExportedModel& model) {
-  uint64_t total = 0;
-  for (const ArtifactFile& file : model.files()) total += file.size_bytes;
-  return total;
+bool has_tokenizer(const ExportedModel& model) {
+  return std::ranges::any_of(model.files(),
+                             [](const ArtifactFile& f) { return f.name == "tokenizer.json"; });
 }
 
 Json report(const Options& options, const Export& made) {
@@ -135,15 +159,18 @@ Json report(const Options& options, const Export& made) {
     out["components"].push_back(std::move(entry));
   }
   out["files"] = Json::array();
-  for (const ArtifactFile& file : made.model.files()) {
+  for (const ArtifactFile& file : made.files) {
     Json entry;
     entry["name"] = file.name;
     entry["bytes"] = file.size_bytes;
     out["files"].push_back(std::move(entry));
   }
-  out["bytes"] = total_bytes(made.model);
+  out["bytes"] = total_bytes(made.model.files());
+  out["written_bytes"] = total_bytes(made.files);
+  out["tokenizer"] = has_tokenizer(made.model);
   if (options.dry_run) {
     out["parameters"] = made.facts.num_parameters;
+    out["weight_bytes"] = made.facts.weight_bytes;
     out["state_bytes_per_token"] = made.facts.state_bytes_per_token;
   }
   out["dry_run"] = options.dry_run;
@@ -161,21 +188,23 @@ std::string describe(const Options& options, const Export& made, const Console& 
   std::string out = fmt::format("{} to {} in {}: {}\n\n", printable(metadata.architecture),
                                 made.model.export_format(), name(dtype_of(made.model)), components);
   Table files({"file", ">size"});
-  for (const ArtifactFile& file : made.model.files()) {
+  for (const ArtifactFile& file : made.files) {
     files.add({file.name, options.dry_run ? format_exact(file.size_bytes) + " B"
                                           : format_bytes(file.size_bytes)});
   }
   out += files.text() + "\n";
-  const uint64_t bytes = total_bytes(made.model);
+  const uint64_t bytes = total_bytes(made.files);
   if (options.dry_run) {
-    out += fmt::format("{} parameters", format_exact(made.facts.num_parameters));
+    out +=
+        fmt::format("{} parameters, in memory {} B when it runs",
+                    format_exact(made.facts.num_parameters), format_exact(made.facts.weight_bytes));
     if (made.facts.state_bytes_per_token > 0) {
-      out +=
-          fmt::format(", {} B of cache per token", format_exact(made.facts.state_bytes_per_token));
+      out += fmt::format(", and {} B of cache per token of a sequence",
+                         format_exact(made.facts.state_bytes_per_token));
     }
     return out + fmt::format("\n{} would write {} to {}\n",
-                             console.tinted(Tint::kGreen, "Dry run:"), format_bytes(bytes),
-                             printable(options.output));
+                             console.tinted(Tint::kGreen, "Dry run:"),
+                             format_bytes(bytes), printable(options.output));
   }
   return out + fmt::format("{} {} to {} in {}\n", console.tinted(Tint::kGreen, "Wrote"),
                            format_bytes(bytes), printable(options.output),
@@ -200,14 +229,18 @@ constexpr Description kDescription = {
         "that generates text becomes the components prefill and decode, which share their weights (and an "
         "encoder before them, where the model has one); "
         "any other becomes "
-        "one component, model. Weights stream from file to file: memory does not grow with the "
+        "one component, model. So does a program that PyTorch captured (torch.export.save), of any "
+        "model; operators that "
+        "cannot be exported are listed with their places. Weights stream from file to file: memory "
+        "does not grow with the "
         "model. The directory's "
         "export.json is written last; without it there is no artifact.",
     .examples =
         "  tranship export SmolLM2-135M-Instruct --to onnx -o smollm2-onnx\n"
         "  tranship export model.gguf --to onnx -o out --dtype f32 --dry-run\n"
         "  tranship export all-MiniLM-L6-v2 --to onnx -o minilm --static batch=1,sequence=128\n"
-        "  tranship export checkpoint --to onnx -o checkpoint --weights reference"};
+        "  tranship export checkpoint --to onnx -o checkpoint --weights reference\n"
+        "  tranship export captured.pt2 --to onnx -o captured-onnx"};
 
 void add_shape_options(CLI::App& app, Options& options) {
   const std::string group = "Shapes";
@@ -226,6 +259,13 @@ void add_shape_options(CLI::App& app, Options& options) {
       ->group(group);
 }
 
+std::string cache_name_problem(const std::string& word) {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  const bool is_word = !word.empty() && word.find_first_not_of(kLetters) == word.npos;
+  return is_word ? "" : "'" + word + "' is not made of letters, digits and _";
+}
+
 void add_graph_options(CLI::App& app, Options& options) {
   const std::string group = "Graphs and weights";
   add_choice(app, "--dtype", options.dtype, {"f32", "f16", "bf16"},
@@ -233,9 +273,10 @@ void add_graph_options(CLI::App& app, Options& options) {
              "kernels for it, else f32. A "
              "weight that does not fit is an error.")
       ->group(group);
-  app.add_option("--opset", options.opset, "ONNX opset, 18 to 24; by default 20.")
-      ->type_name("N")
-      ->group(group);
+  limit(app.add_option("--opset", options.opset, "ONNX opset, 18 to 24; by default 20.")
+            ->type_name("N")
+            ->group(group),
+        18, 24);
   add_choice(app, "--weights", options.weights, {"copy", "reference"},
              "copy: into the artifact's own data file (the default). reference: the graphs point "
              "into the checkpoint's "
@@ -254,7 +295,8 @@ void add_graph_options(CLI::App& app, Options& options) {
                  "default), or cache as newer "
                  "Transformers say.")
       ->type_name("NAME")
-      ->group(group);
+      ->group(group)
+      ->check(cache_name_problem, "");
 }
 
 }  // namespace
@@ -263,8 +305,8 @@ Command add_export(CLI::App& root, Console& console) {
   const auto options = std::make_shared<Options>();
   CLI::App* app = add_subcommand(root, console, kDescription);
   app->add_option("CHECKPOINT", options->checkpoint,
-                  "A directory with config.json and safetensors, or a .gguf file; with --synthetic "
-                  "a config.json.")
+                  "A directory with config.json and safetensors, or a .gguf file; a .pt2 that "
+                  "PyTorch captured; with --synthetic a config.json.")
       ->required();
   add_choice(*app, "--to", options->format, {std::string(OnnxExporter::kExportFormat)},
              "The format.")

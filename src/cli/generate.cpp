@@ -5,7 +5,9 @@
 #include <CLI/App.hpp>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -21,6 +23,8 @@
 
 namespace tranship::cli {
 namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
 struct Options {
   std::string directory;
@@ -182,24 +186,35 @@ constexpr Description kDescription = {
 void add_sampling_options(CLI::App& app, Options& options) {
   const std::string group = "Choosing tokens";
   app.add_flag("--greedy", options.greedy, "Always the most likely token.")->group(group);
-  app.add_option("--temperature", options.temperature,
-                 "Over 1 for more surprise, under 1 for less. Samples.")
-      ->type_name("T")
-      ->group(group);
-  app.add_option("--top-k", options.top_k, "Only the K most likely tokens; 0 for all. Samples.")
-      ->type_name("K")
-      ->group(group);
-  app.add_option("--top-p", options.top_p,
-                 "Only the most likely tokens that together have probability P. Samples.")
-      ->type_name("P")
-      ->group(group);
-  app.add_option("--repetition-penalty", options.repetition_penalty,
-                 "Over 1, tokens that were there become less likely.")
-      ->type_name("R")
-      ->group(group);
-  app.add_option("--seed", options.seed, "The same seed gives the same text. Samples.")
-      ->type_name("N")
-      ->group(group);
+  const auto is_positive = [](double value) { return value > 0; };
+  limit(app.add_option("--temperature", options.temperature,
+                       "Over 1 for more surprise, under 1 for less. Samples.")
+            ->type_name("T")
+            ->group(group),
+        is_positive, "a number over 0 (--greedy takes the most likely token)");
+  limit(
+      app.add_option("--top-k", options.top_k, "Only the K most likely tokens; 0 for all. Samples.")
+          ->type_name("K")
+          ->group(group),
+      0, kMost);
+  limit(
+      app.add_option("--top-p", options.top_p,
+                     "Only the most likely tokens that together have probability P. Samples.")
+          ->type_name("P")
+          ->group(group),
+      [](double value) { return value >= 0 && value <= 1; }, "a number from 0 to 1");
+  limit(app.add_option("--repetition-penalty", options.repetition_penalty,
+                       "Over 1, tokens that were there become less likely.")
+            ->type_name("R")
+            ->group(group),
+        is_positive, "a number over 0");
+  const auto is_seed = [](double value) {
+    return value >= 0 && value < 0x1p64 && value == std::floor(value);
+  };
+  limit(app.add_option("--seed", options.seed, "The same seed gives the same text. Samples.")
+            ->type_name("N")
+            ->group(group),
+        is_seed, "a whole number of 64 bits");
 }
 
 }  // namespace
@@ -229,15 +244,19 @@ Command add_generate(CLI::App& root, Console& console) {
   app->add_option("--system", options->system,
                   "With --chat: what the model is told before the question.")
       ->type_name("TEXT");
-  app->add_option("--max-new-tokens", options->max_new_tokens, "At most so many new tokens.")
-      ->type_name("N");
+  limit(app->add_option("--max-new-tokens", options->max_new_tokens, "At most so many new tokens.")
+            ->type_name("N"),
+        1, kMost);
   app->add_option("--language", options->language,
                   "Of speech: the code of its language (en); left out, the model finds out.")
       ->type_name("CODE");
   app->add_option("--task", options->task, "Of speech: transcribe or translate.")
       ->type_name("NAME");
   add_repeated(*app, "--stop", options->stop_strings, "TEXT",
-               "Ends where the new text has this. May be repeated.");
+               "Ends where the new text has this. May be repeated.")
+      ->check(
+          [](const std::string& word) { return word.empty() ? "an empty text ends nothing" : ""; },
+          "");
   add_sampling_options(*app, *options);
   app->add_flag("--stats", options->stats, "Prints times and tokens per second to standard error.");
   app->add_flag("--json", options->json,

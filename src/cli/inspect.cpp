@@ -43,16 +43,21 @@ Options settled(Options options) {
   return options;
 }
 
+/// The graphs that an export would write.
+ir::Program build_program(const Options& options, PathKind kind, const Sink& sink) {
+  if (kind == PathKind::kProgram) return open_program(options.path);
+  return build_model(open_model(kind, options.path, sink), options.choice, sink).program;
+}
+
 void draw_graph(const Options& options, PathKind kind, Console& console) {
-  const OpenedModel model = open_model(kind, options.path, console.sink());
-  const tasks::TaskProgram made = build_model(model, options.choice, console.sink());
+  const ir::Program made = build_program(options, kind, console.sink());
   std::vector<std::string> names;
   const ir::Component* chosen = nullptr;
-  for (const ir::Component& component : made.program.components) {
+  for (const ir::Component& component : made.components) {
     names.push_back(component.name);
     if (component.name == options.component) chosen = &component;
   }
-  if (options.component.empty() && names.size() == 1) chosen = &made.program.components.front();
+  if (options.component.empty() && names.size() == 1) chosen = &made.components.front();
   if (chosen == nullptr) {
     throw UsageError(fmt::format("--graph FILE draws one graph: choose it with --component, of {}",
                                  listed(names)));
@@ -63,11 +68,10 @@ void draw_graph(const Options& options, PathKind kind, Console& console) {
 }
 
 void print_graphs(const Options& options, PathKind kind, Console& console) {
-  const OpenedModel model = open_model(kind, options.path, console.sink());
-  const tasks::TaskProgram made = build_model(model, options.choice, console.sink());
+  const ir::Program made = build_program(options, kind, console.sink());
   std::vector<std::string> names;
   bool printed = false;
-  for (const ir::Component& component : made.program.components) {
+  for (const ir::Component& component : made.components) {
     names.push_back(component.name);
     if (!options.component.empty() && component.name != options.component) continue;
     console.print((printed ? "\n" : "") + ir::print(*component.graph));
@@ -100,6 +104,8 @@ Json make_report(const Options& options, PathKind kind, const Sink& sink) {
       return report_safetensors(options.path);
     case PathKind::kOnnx:
       return report_onnx(options.path);
+    case PathKind::kProgram:
+      return report_program(options.path);
     case PathKind::kCheckpoint:
     case PathKind::kGguf:
     case PathKind::kConfig:
@@ -111,12 +117,12 @@ Json make_report(const Options& options, PathKind kind, const Sink& sink) {
 void run(const Options& given, Console& console) {
   const Options options = settled(given);
   const PathKind kind = kind_of(options.path);
-  const bool chooses_model =
-      options.graph || !options.choice.architecture.empty() || !options.choice.task.empty();
-  if (chooses_model && !is_model(kind)) {
+  const bool chooses_model = !options.choice.architecture.empty() || !options.choice.task.empty();
+  const bool has_graph = is_model(kind) || kind == PathKind::kProgram;
+  if ((chooses_model && !is_model(kind)) || (options.graph && !has_graph)) {
     throw UsageError(
-        fmt::format("--graph, --architecture and --task are for checkpoints and config.json files; "
-                    "'{}' is neither",
+        fmt::format("--architecture and --task are for checkpoints and config.json files, --graph "
+                    "for these and for .pt2 files; '{}' is none",
                     options.path));
   }
   if (!options.component.empty() && !options.graph && kind != PathKind::kArtifact) {
@@ -143,10 +149,12 @@ constexpr Description kDescription = {
     .text =
         "PATH is one of: a checkpoint (a directory, or a .gguf file), a bare config.json, an "
         "artifact that `tranship "
-        "export` or Transformers wrote, an .onnx file, a .safetensors file. No weight is read, so "
+        "export` or Transformers wrote, an .onnx file, a .safetensors file, a .pt2 that PyTorch "
+        "captured. No weight is read, so "
         "that the size of a "
         "model does not matter.\n\n"
-        "--graph shows the graphs that an export of a checkpoint, a .gguf or a config.json would "
+        "--graph shows the graphs that an export of a checkpoint, a .gguf, a .pt2 or a config.json "
+        "would "
         "have: as text, or with FILE.svg or FILE.dot drawn, by modules, with equal layers once. "
         "Artifacts and .onnx files cannot be drawn.",
     .examples =
@@ -156,14 +164,25 @@ constexpr Description kDescription = {
         "  tranship inspect config.json --graph --task forward\n"
         "  tranship inspect SmolLM2-135M-Instruct.Q4_1.gguf --component decode --graph decode.svg"};
 
+/// Whether a directory holds an export, be it one that is not whole.
+bool is_artifact(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  if (std::filesystem::exists(directory / "export.json", ignored)) return true;
+  bool has_programs = false;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".safetensors" || extension == ".gguf") return false;
+    has_programs |= extension == ".onnx";
+  }
+  return has_programs;
+}
+
 }  // namespace
 
 PathKind kind_of(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return std::filesystem::exists(path / "export.json", ignored) ? PathKind::kArtifact
-                                                                  : PathKind::kCheckpoint;
-  }
+  if (std::filesystem::is_directory(path, ignored))
+    return is_artifact(path) ? PathKind::kArtifact : PathKind::kCheckpoint;
   if (!std::filesystem::exists(path, ignored))
     fail(ErrorKind::kIo, "[inspect] there is nothing at '{}'", path.string());
   const std::string extension = path.extension().string();
@@ -171,10 +190,11 @@ PathKind kind_of(const std::filesystem::path& path) {
   if (extension == ".json") return PathKind::kConfig;
   if (extension == ".safetensors") return PathKind::kSafetensors;
   if (extension == ".onnx") return PathKind::kOnnx;
+  if (extension == ".pt2") return PathKind::kProgram;
   fail(ErrorKind::kUnsupported,
        "[inspect] '{}' is nothing that can be looked at: expected a directory (a checkpoint or an "
        "artifact), or a file that "
-       "ends in .gguf, .json (a config.json), .safetensors or .onnx",
+       "ends in .gguf, .json (a config.json), .safetensors, .onnx or .pt2",
        path.string());
 }
 

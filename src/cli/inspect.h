@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 namespace tranship::cli {
 
-enum class PathKind { kArtifact, kCheckpoint, kGguf, kConfig, kSafetensors, kOnnx };
+enum class PathKind { kArtifact, kCheckpoint, kGguf, kConfig, kSafetensors, kOnnx, kProgram };
 
 /// By name and content: a directory with an export.json is an artifact.
 /// Errors: io if nothing is there; unsupported for a file of another kind.
@@ -43,6 +43,10 @@ Json report_model(const OpenedModel& model, const ModelChoice& choice, const Sin
 Json report_artifact(const std::filesystem::path& path, const Sink& sink);
 Json report_safetensors(const std::filesystem::path& path);
 Json report_onnx(const std::filesystem::path& path);
+/// Of a .pt2. Operators that cannot be exported are in the report ("unmapped"), not an error.
+Json report_program(const std::filesystem::path& path);
+/// The graph that an export of a .pt2 would write, before its passes.
+ir::Program open_program(const std::filesystem::path& path);
 
 /// The report as tables, `width` columns wide where it can be.
 std::string describe(const Json& report, size_t width);

@@ -67,7 +67,7 @@ Json dimensions_of(const Config& config) {
 
 Json companions_of(const CheckpointData& data) {
   Json out = Json::array();
-  for (const std::filesystem::path& path : data.companions) out.push_back(path.filename().string());
+  for (const auto& [name, path] : data.companions) out.push_back(printable(name));
   for (const auto& [name, text] : data.made_companions) out.push_back(name);
   return out;
 }
@@ -103,7 +103,13 @@ std::string_view word(PathKind kind) {
 
 OpenedModel open_model(PathKind kind, const std::filesystem::path& path, const Sink& sink) {
   if (kind == PathKind::kConfig) return {kind, path, open_config(path)};
-  return {kind, path, Checkpoint::open(path, sink)};
+  const Checkpoint checkpoint = Checkpoint::open(path, sink);
+  if (checkpoint.data().kind != CheckpointKind::kGguf || !std::filesystem::is_directory(path))
+    return {kind, path, checkpoint};
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {  // it has only one of them
+    if (entry.path().extension() == ".gguf") return {PathKind::kGguf, entry.path(), checkpoint};
+  }
+  return {kind, path, checkpoint};
 }
 
 tasks::TaskProgram build_model(const OpenedModel& model, const ModelChoice& choice,
@@ -131,7 +137,7 @@ Json report_model(const OpenedModel& model, const ModelChoice& choice, const Sin
                                                : tensor_entries(data.tensors);
   try {
     const tasks::TaskProgram made = build_model(model, choice, sink);
-    add_facts(facts_of(made), report);
+    add_facts(facts_of(made.program), report);
     if (model.kind == PathKind::kConfig) tensors = tensor_entries(made.program.parameters);
   } catch (const Error& error) {
     report["problem"] = printable(error.what());

@@ -224,6 +224,26 @@ std::string describe_artifact(const Json& report, size_t width) {
   return out + files.text();
 }
 
+std::string describe_program(const Json& report, size_t width) {
+  std::string out = title(report);
+  const auto architecture = report["architecture"].get<std::string>();
+  out += fmt::format("    {}{} nodes, captured by torch {}\n",
+                     architecture.empty() ? "" : architecture + ", ", text_of(report["nodes"]),
+                     report["torch_version"].get<std::string>());
+  out +=
+      operator_text(report["operators"], width) + port_table(report["inputs"], report["outputs"]);
+  out += fmt::format("    {} weights of {} numbers, {}\n\n", report["weights"].size(),
+                     format_exact(num_elements(report["weights"])),
+                     format_bytes(sum_of(report["weights"], "bytes")));
+  out += tensor_table(report["weights"]);
+  if (!report["unmapped"].empty()) out += "\nCannot be exported:\n";
+  for (const Json& unmapped : report["unmapped"]) {
+    out += fmt::format("  {} ({}), first in {}\n", text_of(unmapped["what"]),
+                       text_of(unmapped["count"]), text_of(unmapped["where"]));
+  }
+  return out;
+}
+
 std::string describe_safetensors(const Json& report) {
   const Json& tensors = report["tensors"];
   Facts facts;
@@ -241,6 +261,7 @@ std::string describe(const Json& report, size_t width) {
   const auto kind = report["kind"].get<std::string>();
   if (kind == "artifact") return describe_artifact(report, width);
   if (kind == "safetensors") return describe_safetensors(report);
+  if (kind == "pt2") return describe_program(report, width);
   if (kind == "onnx")
     return title(report) + graph_text(report, width) + "\n" + tensor_table(report["weights"]);
   return describe_model(report, width);

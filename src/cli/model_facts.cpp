@@ -5,6 +5,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "formats/pt2/import.h"
 
 namespace tranship::cli {
 namespace {
@@ -38,12 +39,13 @@ bool has_tied_embeddings(const ir::Graph& graph) {
 
 }  // namespace
 
-ModelFacts facts_of(const tasks::TaskProgram& made) {
+ModelFacts facts_of(const ir::Program& made) {
   ModelFacts facts;
-  for (const auto& [name, source] : made.program.parameters) {
+  for (const auto& [name, source] : made.parameters) {
     facts.num_parameters += static_cast<uint64_t>(source->num_elements());
+    facts.weight_bytes += source->size_bytes();
   }
-  const ir::Component& last = made.program.components.back();
+  const ir::Component& last = made.components.back();
   for (const ir::State& state : last.states)
     if (state.kind == ir::State::Kind::kAppend)
       facts.state_bytes_per_token += bytes_per_token(*last.graph, state);
@@ -51,9 +53,30 @@ ModelFacts facts_of(const tasks::TaskProgram& made) {
   return facts;
 }
 
+ModelFacts facts_of_program(const std::filesystem::path& pt2) {
+  return facts_of(pt2::import_program(pt2::open_archive(pt2), pt2.string()).program);
+}
+
+namespace {
+
+/// What a JSON file without a model_type is, and what to do with it.
+std::string_view hint_of(const Config& config) {
+  if (config.has("weight_map"))
+    return "it is the index of a sharded checkpoint: give its directory";
+  if (config.has("export_format")) return "it is an artifact's export.json: give its directory";
+  if (config.has("model") && config.has("added_tokens")) return "it is a tokenizer";
+  return "expected a model's config.json";
+}
+
+}  // namespace
+
 Checkpoint open_config(const std::filesystem::path& path) {
   auto data = std::make_shared<CheckpointData>();
   data->config = Config::parse(path.string(), read_text(path));
+  if (!data->config.has("model_type")) {
+    fail(ErrorKind::kInvalidArgument, "[open] '{}' is JSON without a model_type: {}", path.string(),
+         hint_of(data->config));
+  }
   return Checkpoint(std::move(data));
 }
 

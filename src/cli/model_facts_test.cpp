@@ -15,7 +15,7 @@ Config tiny(std::string_view model_type) {
 ModelFacts facts_of_config(const std::string& task, const Config& config) {
   CheckpointData data;
   data.config = config;
-  return facts_of(build_task(task, data, {}, {}));
+  return facts_of(build_task(task, data, {}, {}).program);
 }
 
 // tiny llama: 2 layers of 32 wide, 4 heads and 2 key-value heads of 8, an MLP of 48, 96 tokens.

@@ -29,7 +29,8 @@ struct Options {
 
 /// A file's tensor of that name, or its only one.
 Tensor tensor_of_file(const std::string& name, const std::filesystem::path& path) {
-  if (path.extension() != ".safetensors") return parse_tensor(name, read_text(path));
+  if (path.extension() != ".safetensors")
+    return parse_tensor(name, read_text(path), "@" + path.string());
   NamedTensors tensors = read_safetensors(path);
   if (const auto found = tensors.find(name); found != tensors.end())
     return std::move(found->second);

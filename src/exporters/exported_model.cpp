@@ -168,7 +168,8 @@ NamedTensors ExportedModel::run(std::string_view name, const NamedTensors& input
   }
   const onnx::Session& session = impl_->session(name, sink);
   const CallSinks::Call call(*impl_->sinks, sink);
-  exporters::check_sizes_agree(ports, is_complete ? inputs : fed.tensors);
+  exporters::check_sizes(ports, impl_->artifact->ranges.at(std::string(name)),
+                         is_complete ? inputs : fed.tensors);
   return session.run(is_complete ? inputs : fed.tensors);
 }
 

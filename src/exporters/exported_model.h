@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "exporters/export_json.h"
+#include "exporters/ranges.h"
 #include "exporters/small_files.h"
 #include "exporters/temporary_folder.h"
 #include "formats/onnx/onnx_program.h"
@@ -25,6 +26,7 @@ namespace exporters {
 /// An export, wherever its files are. Never changes.
 struct Artifact {
   std::vector<std::pair<std::string, ExportedComponent>> components;
+  std::map<std::string, Ranges> ranges = {};  // by component: which sizes it may be run with
   Manifest manifest;
   SmallFiles small_files;
   /// Of a fresh export; else the files are in `directory`.

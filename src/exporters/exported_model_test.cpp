@@ -419,6 +419,81 @@ TEST(ExportedModel, the_tokenizers_files_go_along) {
   EXPECT_EQ(read_text(to / "tokenizer_config.json"), "{}");
 }
 
+TEST(ExportedModel, small_files_that_stay_are_not_among_those_to_write) {
+  const TestFolder home, elsewhere;
+  const ExportedModel model =
+      OnnxExporter().export_model(write_checkpoint(home), {.dynamic = true});
+  const auto names = [&](const TestFolder& folder) {
+    std::vector<std::string> out;
+    for (const ArtifactFile& file : model.files(folder.path())) out.push_back(file.name);
+    std::ranges::sort(out);
+    return out;
+  };
+  EXPECT_THAT(names(home), ElementsAre("export.json", "model.onnx", "model.onnx.data"));
+  EXPECT_THAT(names(elsewhere), ElementsAre("config.json", "export.json", "model.onnx",
+                                            "model.onnx.data", "tokenizer_config.json"));
+}
+
+TEST(ExportedModel, a_save_that_fails_leaves_no_directory_that_it_made) {
+  const TestFolder home, parent;
+  const ExportedModel model = OnnxExporter().export_model(
+      write_checkpoint(home), {.dynamic = true, .weights = WeightsPlacement::kReference});
+  for (const char* out : {"out", "new/deep/out", "new/out/"}) {
+    EXPECT_EQ(error_of([&] { model.save_pretrained(parent / out); }).kind(),
+              ErrorKind::kUnsupported);
+    EXPECT_THAT(names_in(parent.path()), IsEmpty()) << out;
+  }
+  fs::create_directories(parent / "there");
+  EXPECT_EQ(error_of([&] { model.save_pretrained(parent / "there"); }).kind(),
+            ErrorKind::kUnsupported);
+  EXPECT_TRUE(fs::exists(parent / "there")) << "it was there before";
+}
+
+TEST(ExportedModel, an_export_that_is_not_whole_is_told_from_none) {
+  const TestFolder folder;
+  const auto message = [&](const fs::path& path) -> std::string {
+    const Error error = error_of([&] { ExportedModel::from_pretrained(path); });
+    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    return error.what();
+  };
+  EXPECT_THAT(message(folder / "nowhere"), HasSubstr("is no directory"));
+  EXPECT_THAT(message(folder.path()), HasSubstr("holds no export"));
+  folder.write("model.onnx.data.tranship-1234", "");
+  EXPECT_THAT(message(folder.path()), HasSubstr("not whole: there are 'model.onnx.data.tranship-"));
+  exported().save_pretrained(folder.path());
+  fs::remove(folder / "export.json");
+  EXPECT_THAT(message(folder.path()), HasSubstr("'model.onnx', 'model.onnx.data', and no export"));
+  EXPECT_THAT(message(folder.path()), HasSubstr("export again"));
+}
+
+TEST_F(RunsExports, sizes_outside_of_the_range_of_the_export_are_refused_fresh_and_loaded) {
+  const TestFolder folder;
+  const ExportedModel fresh =
+      exported({.dynamic = true, .dims = {{"sequence", {"sequence", 2, 4}}}});
+  fresh.save_pretrained(folder.path());
+  for (const ExportedModel& model : {fresh, ExportedModel::from_pretrained(folder.path())}) {
+    EXPECT_NO_THROW(model({{"input_ids", Tensor(DType::kI64, {3, 4})}}));
+    for (const int64_t length : {1, 5}) {
+      EXPECT_THAT(
+          error_of([&] { model({{"input_ids", Tensor(DType::kI64, {3, length})}}); }).what(),
+          HasSubstr("outside of the range that it was exported for, 2 to 4"));
+    }
+  }
+}
+
+TEST_F(RunsExports, a_dtype_that_the_runtime_cannot_compute_in_is_told_with_what_to_do) {
+  std::vector<std::string> warnings;
+  const Sink sink = {.warning = [&](std::string_view text) { warnings.emplace_back(text); },
+                     .progress = {}};
+  const ExportedModel model = OnnxExporter().export_model(
+      Checkpoint::synthetic(kLlama), {.dynamic = true, .dtype = DType::kBF16}, sink);
+  EXPECT_THAT(warnings, testing::Contains(HasSubstr("no kernels for bf16")));
+  const Error error = error_of([&] { model({{"input_ids", Tensor(DType::kI64, {1, 2})}}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+  EXPECT_THAT(error.what(), HasSubstr("computes in bf16"));
+  EXPECT_THAT(error.what(), HasSubstr("--dtype f32"));
+}
+
 TEST(ExportedModel, loading_says_what_is_wrong) {
   const TestFolder folder;
   const auto load = [&] { ExportedModel::from_pretrained(folder.path()); };

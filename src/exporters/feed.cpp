@@ -119,8 +119,15 @@ std::string shown(const Port& input, const Symbols& symbols) {
   return "[" + text + "]";
 }
 
+/// An input without axes is a scalar, or one of which the program does not say them.
+void check_rank(const Port& input, const Tensor& tensor) {
+  if (input.shape.empty() || tensor.shape().size() == input.shape.size()) return;
+  fail(ErrorKind::kInvalidArgument, "[run] '{}' is {}: {} axes, expected {}: {}", input.name,
+       ir::Shape::of(tensor.shape()).text(), tensor.shape().size(), input.shape.size(),
+       shown(input, {}));
+}
+
 void check_axes(const Port& input, const Tensor& tensor, const Symbols& symbols) {
-  if (tensor.shape().size() != input.shape.size()) return;  // the runtime's own message is good
   for (size_t axis = 0; axis < input.shape.size(); ++axis) {
     const std::optional<ir::Dim> dim = declared(input.shape[axis]);
     if (!dim) continue;
@@ -135,11 +142,12 @@ void check_axes(const Port& input, const Tensor& tensor, const Symbols& symbols)
 
 }  // namespace
 
-void check_sizes_agree(const std::vector<Port>& inputs, const NamedTensors& given) {
+void check_sizes(const std::vector<Port>& inputs, const Ranges& ranges, const NamedTensors& given) {
   Symbols symbols;  // each from the first input that has it as an axis
   for (const Port& input : inputs) {
     const auto it = given.find(input.name);
-    if (it == given.end() || it->second.shape().size() != input.shape.size()) continue;
+    if (it == given.end()) continue;
+    check_rank(input, it->second);
     for (size_t axis = 0; axis < input.shape.size(); ++axis) {
       const std::optional<ir::Dim> dim = declared(input.shape[axis]);
       if (dim && dim->as_symbol()) symbols.try_emplace(*dim->as_symbol(), it->second.shape()[axis]);
@@ -148,6 +156,14 @@ void check_sizes_agree(const std::vector<Port>& inputs, const NamedTensors& give
   for (const Port& input : inputs) {
     const auto it = given.find(input.name);
     if (it != given.end()) check_axes(input, it->second, symbols);
+  }
+  for (const auto& [symbol, size] : symbols) {
+    const auto range = ranges.find(symbol);
+    if (range == ranges.end()) continue;
+    if (size >= range->second.min && size <= range->second.max.value_or(size)) continue;
+    fail(ErrorKind::kInvalidArgument,
+         "[run] '{}' is {}, outside of the range that it was exported for, {}", symbol, size,
+         text_of(range->second));
   }
 }
 
@@ -165,6 +181,7 @@ Feed feed(std::string_view component, const std::vector<Port>& inputs, const Nam
     if (found == given.end()) {
       absent.push_back(&input);
     } else {
+      check_rank(input, found->second);
       out.tensors.emplace(input.name, found->second);
       used.insert(found->first);
     }

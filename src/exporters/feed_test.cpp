@@ -100,5 +100,46 @@ TEST(Feed, a_mask_of_another_kind_has_no_default) {
               HasSubstr("needs 'attention_mask'"));
 }
 
+TEST(Feed, an_input_with_another_number_of_axes_is_told_before_anything_that_follows_from_it) {
+  const std::vector<Port> ports = {{"input_ids", DType::kI64, {"batch", "sequence"}},
+                                   {"attention_mask", DType::kI64, {"batch", "sequence"}}};
+  const std::string expected = "'input_ids' is [3]: 1 axes, expected 2: [batch, sequence]";
+  EXPECT_THAT(error_of([&] { feed("model", ports, {{"input_ids", ids({3})}}); }).what(),
+              HasSubstr(expected));
+  const NamedTensors all = {{"input_ids", ids({3})}, {"attention_mask", ids({1, 3})}};
+  EXPECT_THAT(error_of([&] { check_sizes(ports, {}, all); }).what(), HasSubstr(expected));
+}
+
+TEST(Feed, sizes_outside_of_their_range_are_refused) {
+  const Ranges ranges = {{"batch", {1, {}}}, {"past", {0, 16}}};
+  const auto inputs = [](int64_t past) -> NamedTensors {
+    return {{"input_ids", ids({2, 1})},
+            {"attention_mask", ids({2, past + 1})},
+            {"position_ids", ids({2, 1})},
+            {"input.past_key_values.layers.0.keys", Tensor(DType::kF32, {2, 2, past, 4})}};
+  };
+  EXPECT_NO_THROW(check_sizes(kDecode, ranges, inputs(0)));
+  EXPECT_NO_THROW(check_sizes(kDecode, ranges, inputs(16)));
+  const Error error = error_of([&] { check_sizes(kDecode, ranges, inputs(17)); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.what(),
+              HasSubstr("'past' is 17, outside of the range that it was exported for, 0 to 16"));
+}
+
+TEST(Ranges, are_those_of_the_export_s_configuration_under_the_graph_s_names) {
+  const std::vector<Port> ports = {{"input_ids", DType::kI64, {"batch", "sequence"}}};
+  ExportMetadata metadata;
+  metadata.export_config =
+      OnnxConfig{.dynamic_shapes = {{"input_ids", {{1, {"seq", 2, 9}}}}, {"other", {{0, {"n"}}}}},
+                 .dims = {{"batch", {"batch", 1, 4}}}}
+          .to_json();
+  const Ranges ranges = ranges_of(metadata, ports);
+  EXPECT_EQ(ranges.size(), 2U);
+  EXPECT_EQ(ranges.at("sequence"), (ir::Range{2, 9}));
+  EXPECT_EQ(ranges.at("batch"), (ir::Range{1, 4}));
+  metadata.export_config = R"({"of": "another program"})";
+  EXPECT_TRUE(ranges_of(metadata, ports).empty());
+}
+
 }  // namespace
 }  // namespace tranship::exporters

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::string_view kConfigFile = "tokenizer_config.json";
 // Any of these means that there is a tokenizer, if not one that can be read here.
-constexpr std::array<std::string_view, 5> kTokenizers = {kConfigFile, "tokenizer.json", "vocab.txt",
-                                                         "vocab.json", "tokenizer.model"};
+constexpr auto kTokenizers = std::to_array<std::string_view>(
+    {kConfigFile, "tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model",
+     "sentencepiece.bpe.model", "tekken.json", "tiktoken.model"});
 
 bool is_tokenizer(const std::string& name) {
   return std::ranges::find(kTokenizers, name) != kTokenizers.end();
@@ -28,8 +29,7 @@ std::vector<std::string> tokenizer_names(const Checkpoint& checkpoint) {
     has_tokenizer |= is_tokenizer(name);
     if (name == kConfigFile) files.texts[name] = text;
   }
-  for (const std::filesystem::path& path : data.companions) {
-    const std::string name = path.filename().string();
+  for (const auto& [name, path] : data.companions) {
     has_tokenizer |= is_tokenizer(name);
     if (name == kConfigFile) files.texts[name] = read_text(path);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <optional>
 
 #include "base/error.h"
@@ -159,6 +160,14 @@ WeightsPlacement read_weights(const std::string& key, const Json& value) {
   fail_type(key, value, "\"copy\" or \"reference\"");
 }
 
+/// Whatever fits an int: which opsets can be written is said by who writes them.
+int read_opset(const std::string& key, const Json& value) {
+  const int64_t opset = read_integer(key, value);
+  if (opset < 0 || opset > std::numeric_limits<int>::max())
+    fail_type(key, value, "the number of an opset");
+  return static_cast<int>(opset);
+}
+
 /// Sets a field of Transformers' OnnxConfig; false if it has none of that name. Null is a field's
 /// default.
 bool set_common(const std::string& key, const Json& value, OnnxConfig& config) {
@@ -176,7 +185,7 @@ bool set_common(const std::string& key, const Json& value, OnnxConfig& config) {
   } else if (key == "prefer_deferred_runtime_asserts_over_guards") {
     config.prefer_deferred_runtime_asserts_over_guards = read_flag(key, value);
   } else if (key == "opset_version") {
-    if (!value.is_null()) config.opset_version = static_cast<int>(read_integer(key, value));
+    if (!value.is_null()) config.opset_version = read_opset(key, value);
   } else if (key == "optimize") {
     config.optimize = read_flag(key, value);
   } else if (key == "ort_fusions") {

@@ -4,6 +4,7 @@
 #include "exporters/exported_model.h"
 #include "exporters/graph_inputs.h"
 #include "exporters/metadata.h"
+#include "exporters/ports.h"
 #include "exporters/shapes.h"
 #include "tasks/task.h"
 
@@ -42,30 +43,6 @@ void check_config(const Checkpoint& checkpoint, const OnnxConfig& config) {
   }
 }
 
-onnx::OnnxOptions onnx_options(const OnnxConfig& config) {
-  onnx::OnnxOptions options;
-  if (config.opset_version) options.opset_version = *config.opset_version;
-  if (!config.external_data) options.weights = onnx::Weights::kInline;
-  if (config.weights == WeightsPlacement::kReference) options.weights = onnx::Weights::kReference;
-  return options;
-}
-
-Port port(std::string name, const ir::Type& type) {
-  Port out{std::move(name), type.dtype, {}};
-  for (const ir::Dim& dim : type.shape.dims) out.shape.push_back(dim.text());
-  return out;
-}
-
-ExportedProgram program_of(const ir::Graph& graph, size_t num_nodes) {
-  std::vector<Port> inputs, outputs;
-  for (const ir::Node* node : graph.inputs()) {
-    inputs.push_back(port(ir::as<ir::Input>(*node->op).name, graph.type(node->outputs.front())));
-  }
-  for (const ir::Output& output : graph.outputs())
-    outputs.push_back(port(output.name, graph.type(output.value)));
-  return {std::move(inputs), std::move(outputs), num_nodes};
-}
-
 void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DType dtype,
                     const OnnxConfig& config, Artifact& artifact) {
   for (size_t i = 0; i < made.signatures.size(); ++i) {
@@ -74,7 +51,8 @@ void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DTy
         made.signatures[i], *component.graph, made.architecture, dtype, config, shapes.examples);
     artifact.manifest.components.push_back({component.name, component.name + ".onnx", metadata});
     ExportedProgram program =
-        program_of(*component.graph, artifact.program->num_nodes(component.name));
+        exporters::describe_ports(*component.graph, artifact.program->num_nodes(component.name));
+    artifact.ranges.emplace(component.name, exporters::ranges_of(metadata, program.inputs()));
     artifact.components.emplace_back(component.name,
                                      ExportedComponent{std::move(program), std::move(metadata)});
   }
@@ -82,6 +60,38 @@ void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DTy
   for (const onnx::PlannedFile& file : artifact.program->files()) {
     artifact.manifest.files.push_back(
         {file.name, file.size_bytes, std::string(exporters::kNoHashYet)});
+  }
+  for (const onnx::PlannedFile& file : artifact.program->referred_files()) {
+    artifact.manifest.referred_files.push_back(
+        {file.name, file.size_bytes, std::string(exporters::kNoHashYet)});
+  }
+}
+
+/// A graph that takes one length only is no use for text of any length.
+void warn_of_fixed_lengths(const ShapePlan& shapes, const Sink& sink) {
+  for (const auto& [axis, what] :
+       {std::pair("sequence", "prefill takes prompts of exactly so many tokens"),
+        std::pair("past", "decode takes exactly so many cached tokens")}) {
+    const auto fixed = shapes.sizes.find(axis);
+    if (fixed == shapes.sizes.end()) continue;
+    sink.warn(fmt::format(
+        "[export] '{}' is fixed at {}: {}, and `tranship generate` needs any number. Leave '{}' "
+        "open to generate text (--dim gives it a range)",
+        axis, fixed->second, what, axis));
+  }
+}
+
+/// A model of text without a tokenizer is a result that people must know of.
+void report_tokenizer(const CheckpointData& checkpoint, const ir::Program& program,
+                      const Sink& sink) {
+  if (checkpoint.kind == CheckpointKind::kSynthetic) return;
+  for (const ir::Component& component : program.components) {
+    for (const ir::Node* node : component.graph->inputs()) {
+      if (!ir::as<ir::Input>(*node->op).name.ends_with("input_ids")) continue;
+      const std::string problem = exporters::tokenizer_problem(checkpoint);
+      if (!problem.empty()) sink.warn(problem);
+      return;
+    }
   }
 }
 
@@ -91,6 +101,11 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
   check_config(checkpoint, config);
   const DType dtype =
       config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
+  if (dtype == DType::kBF16) {
+    sink.warn(
+        "[export] ONNX Runtime's CPU has next to no kernels for bf16: the artifact will not load "
+        "there. f32 runs everywhere");
+  }
   const tasks::TaskOptions options = {
       .dtype = dtype,
       .architecture = config.architecture,
@@ -100,11 +115,13 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
   tasks::TaskProgram made = task == Task::kForward
                                 ? tasks::forward(checkpoint.data(), options, sink)
                                 : tasks::generation(checkpoint.data(), options, sink);
+  report_tokenizer(checkpoint.data(), made.program, sink);
   const ShapePlan shapes = exporters::plan_shapes(made.program, sample_inputs, config);
   exporters::apply_shapes(shapes, made.program);
+  if (task == Task::kGeneration) warn_of_fixed_lengths(shapes, sink);
 
   Artifact artifact;
-  artifact.program = onnx::OnnxProgram::lower(made.program, onnx_options(config));
+  artifact.program = onnx::OnnxProgram::lower(made.program, exporters::onnx_options(config));
   artifact.refers_to_checkpoint = config.weights == WeightsPlacement::kReference;
   add_components(made, shapes, dtype, config, artifact);
   artifact.small_files = exporters::small_files_of(

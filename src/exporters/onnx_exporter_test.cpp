@@ -32,7 +32,8 @@ Error error_for(const OnnxConfig& config) {
 /// A saved checkpoint of the tiny BERT, with a tokenizer's settings.
 Checkpoint bert_with(std::string_view tokenizer_config, const TestFolder& folder) {
   CheckpointData data = tiny("bert").data();
-  data.companions = {folder.write("tokenizer_config.json", tokenizer_config)};
+  folder.write("tokenizer_config.json", tokenizer_config);
+  data.companions = companions_in(folder.path());
   return Checkpoint(std::make_shared<const CheckpointData>(std::move(data)));
 }
 

@@ -1,5 +1,6 @@
 // An artifact's way to disk and back. Whole or absent: export.json goes first and comes last.
 #include <algorithm>
+#include <set>
 #include <system_error>
 
 #include "base/atomic_file.h"
@@ -8,6 +9,7 @@
 #include "base/file_hash.h"
 #include "base/mapped_file.h"
 #include "exporters/exported_model.h"
+#include "exporters/referred_files.h"
 #include "formats/onnx/model_summary.h"
 
 namespace tranship {
@@ -20,16 +22,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kManifestLimitBytes = 64u << 20;
-
-void make_directory(const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error || !fs::is_directory(directory, error)) {
-    fail(ErrorKind::kIo, "[save] '{}' cannot be made a directory: {}", directory.string(),
-         error ? error.message() : "something else is there");
+/// Makes a directory and those above it. What was made goes away with the object, if nothing is in
+/// it by then: an export that failed leaves no empty directory.
+class MadeDirectory {
+ public:
+  explicit MadeDirectory(const fs::path& directory) {
+    std::error_code error;
+    fs::path path = fs::absolute(directory, error).lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();  // "out/"
+    for (; !error && !path.empty() && !fs::exists(path, error); path = path.parent_path())
+      made_.push_back(path);
+    fs::create_directories(directory, error);
+    if (!error && fs::is_directory(directory, error)) return;
+    const std::string why = error ? error.message() : "something else is there";
+    remove_empty();
+    fail(ErrorKind::kIo, "[save] '{}' cannot be made a directory: {}", directory.string(), why);
   }
-}
+  ~MadeDirectory() { remove_empty(); }
+  MadeDirectory(const MadeDirectory&) = delete;
+  MadeDirectory& operator=(const MadeDirectory&) = delete;
+
+ private:
+  void remove_empty() const noexcept {
+    std::error_code ignored;
+    for (const fs::path& path : made_) fs::remove(path, ignored);
+  }
+
+  std::vector<fs::path> made_;  // the deepest first
+};
 
 /// Says that a disk is too small before a byte is written.
 void check_space(const fs::path& directory, const std::vector<ArtifactFile>& files) {
@@ -74,6 +94,7 @@ void record(const std::vector<onnx::PlannedFile>& programs, const fs::path& dire
     file.size_bytes = written->bytes().size();
     file.hash = hash_of(written->bytes());
   }
+  exporters::record_referred(directory, manifest.referred_files);
 }
 
 /// Copies the programs of a loaded artifact.
@@ -126,46 +147,66 @@ void check_sizes(const Artifact& artifact) {
   }
 }
 
-/// The files of an artifact that tranship did not write: a program and what Transformers puts
-/// beside it.
-std::vector<ArtifactFile> find_files(const Artifact& artifact) {
-  std::vector<ArtifactFile> files;
-  for (const Manifest::Component& component : artifact.manifest.components) {
-    files.push_back({component.file, size_of(artifact.directory / component.file)});
-    const std::string data = component.file + ".data";
-    std::error_code ignored;
-    if (fs::exists(artifact.directory / data, ignored))
-      files.push_back({data, size_of(artifact.directory / data)});
+/// Whether a name that a stranger wrote can only be that of a file in the same folder.
+bool is_plain(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
+/// Errors: io for weights that stayed behind when the programs were moved.
+void check_data_files(const Artifact& artifact) {
+  std::vector<std::string> missing;
+  std::error_code ignored;
+  for (const std::string& name : artifact.data_files) {
+    if (is_plain(name) && !fs::exists(artifact.directory / name, ignored)) missing.push_back(name);
   }
+  if (missing.empty()) return;
+  fail(ErrorKind::kIo,
+       "[load] '{}': the weights lie in {}, which is not there: move it along with the .onnx",
+       artifact.directory.string(), listed(missing));
+}
+
+/// The files of an artifact that tranship did not write: the programs, what their weights lie in
+/// whatever it is called, and the data file that Transformers puts beside each.
+std::vector<ArtifactFile> find_files(const Artifact& artifact) {
+  std::set<std::string> names;
+  for (const std::string& name : artifact.data_files) {
+    if (is_plain(name)) names.insert(name);
+  }
+  for (const Manifest::Component& component : artifact.manifest.components) {
+    names.insert(component.file);
+    std::error_code ignored;
+    const std::string data = component.file + ".data";
+    if (fs::exists(artifact.directory / data, ignored)) names.insert(data);
+  }
+  std::vector<ArtifactFile> files;
+  for (const std::string& name : names) files.push_back({name, size_of(artifact.directory / name)});
   return files;
 }
 
 Artifact load(const fs::path& directory, const Sink& sink) {
-  const fs::path manifest = directory / kManifestFile;
-  std::error_code ignored;
-  if (!fs::exists(manifest, ignored)) {
-    fail(ErrorKind::kIo,
-         "[load] '{}' holds no export: there is no {} (`tranship export` makes one)",
-         directory.string(), kManifestFile);
-  }
   Artifact artifact;
   artifact.directory = directory;
-  artifact.manifest =
-      exporters::read_manifest(manifest.string(), read_text(manifest, kManifestLimitBytes), sink);
+  artifact.manifest = exporters::read_manifest((directory / kManifestFile).string(),
+                                               exporters::manifest_text(directory), sink);
   if (artifact.manifest.export_format != OnnxExporter::kExportFormat) {
     fail(ErrorKind::kUnsupported,
          "[load] '{}' is an export to '{}'; this tranship runs exports to 'onnx'",
          directory.string(), artifact.manifest.export_format);
   }
   check_sizes(artifact);
+  exporters::check_referred(directory, artifact.manifest.referred_files);
   for (const Manifest::Component& component : artifact.manifest.components) {
     size_of(directory / component.file);
     onnx::ModelSummary summary = onnx::read_summary(directory / component.file);
     artifact.data_files.merge(summary.data_files);
     ExportedProgram program(ports_of(summary.inputs), ports_of(summary.outputs), summary.num_nodes);
+    artifact.ranges.emplace(component.name,
+                            exporters::ranges_of(component.metadata, program.inputs()));
     artifact.components.emplace_back(component.name,
                                      ExportedComponent{std::move(program), component.metadata});
   }
+  check_data_files(artifact);
   if (artifact.manifest.files.empty()) artifact.manifest.files = find_files(artifact);
   artifact.small_files = exporters::small_files_in(directory);
   return artifact;
@@ -173,23 +214,29 @@ Artifact load(const fs::path& directory, const Sink& sink) {
 
 }  // namespace
 
-std::vector<ArtifactFile> ExportedModel::files() const {
-  std::vector<ArtifactFile> files = impl_->artifact->manifest.files;
-  for (ArtifactFile& file : exporters::list(impl_->artifact->small_files))
-    files.push_back(std::move(file));
-  files.push_back(
-      {std::string(kManifestFile), exporters::write_manifest(impl_->artifact->manifest).size()});
+std::vector<ArtifactFile> ExportedModel::files(const fs::path& directory) const {
+  const exporters::SmallFiles& small_files = impl_->artifact->small_files;
+  Manifest manifest = impl_->artifact->manifest;
+  std::vector<ArtifactFile> files = manifest.files;
+  for (ArtifactFile& file : exporters::list(small_files)) {
+    if (!exporters::stays(small_files, directory, file.name)) files.push_back(std::move(file));
+  }
+  for (ArtifactFile& file : manifest.small_files) {  // export.json records what will be there
+    if (exporters::stays(small_files, directory, file.name))
+      file.size_bytes = size_of(directory / file.name);
+  }
+  files.push_back({std::string(kManifestFile), exporters::write_manifest(manifest).size()});
   return files;
 }
 
 void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink) const {
   const Artifact& artifact = *impl_->artifact;
-  make_directory(directory);
+  const MadeDirectory made(directory);
   std::error_code ignored;
   if (!artifact.directory.empty() && fs::equivalent(artifact.directory, directory, ignored))
     return;  // it is there
   const DirectoryLock lock(directory);
-  const std::vector<ArtifactFile> planned = files();
+  const std::vector<ArtifactFile> planned = files(directory);
   for (const ArtifactFile& file : planned) remove_leftovers(directory / file.name);
   check_space(directory, planned);
   remove_manifest(directory);

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "base/error.h"
+#include "exporters/ranges.h"
 #include "passes/passes.h"
 
 namespace tranship::exporters {
@@ -16,19 +18,17 @@ namespace {
 using ir::Dim;
 using ir::Range;
 
+constexpr int64_t kMostElements = std::numeric_limits<int32_t>::max();  // of one axis
+
 std::vector<std::string> to_list(const std::set<std::string>& names) {
   return {names.begin(), names.end()};
-}
-
-std::string range_text(const Range& range) {
-  return fmt::format("{} to {}", range.min, range.max ? std::to_string(*range.max) : "any");
 }
 
 Range range_of(const std::string& axis, const DynamicDim& dim) {
   if (dim.min < 0 || (dim.max && *dim.max < std::max<int64_t>(dim.min, 1))) {
     fail(ErrorKind::kInvalidArgument,
          "[export] the range of '{}' is {}: expected 0 <= min <= max, and max over 0", axis,
-         range_text({dim.min, dim.max}));
+         text_of({dim.min, dim.max}));
   }
   return {dim.min, dim.max};
 }
@@ -50,6 +50,7 @@ class Planner {
     for (const auto& [symbol, size] : config_.static_shapes) fix(symbol, size);
     bind_samples();
     fix_rest();
+    check_product();
     check_samples();
     make_examples();
     return std::move(plan_);
@@ -84,12 +85,24 @@ class Planner {
     const auto [it, is_new] = plan_.ranges.emplace(symbol, range);
     if (!is_new && it->second != range) {
       fail(ErrorKind::kInvalidArgument, "[export] the axis '{}' has two ranges: {}, and {}", symbol,
-           range_text(it->second), range_text(range));
+           text_of(it->second), text_of(range));
     }
   }
 
+  int64_t least_of(const std::string& symbol) const {
+    const auto it = ranges_.find(symbol);
+    return it == ranges_.end() ? 1 : it->second.min;
+  }
+
   void open_named_axes() {
-    for (const auto& [symbol, dim] : config_.dims) open(symbol, range_of(symbol, dim));
+    for (const auto& [symbol, dim] : config_.dims) {
+      if (dim.min < least_of(symbol)) {
+        fail(ErrorKind::kInvalidArgument,
+             "[export] the range of '{}' begins at {}, expected {} or more", symbol, dim.min,
+             least_of(symbol));
+      }
+      open(symbol, range_of(symbol, dim));
+    }
     for (const auto& [input, axes] : config_.dynamic_shapes) {
       for (const auto& [axis, dim] : axes) open_axis(input, axis, dim);
     }
@@ -148,11 +161,10 @@ class Planner {
   }
 
   void fix(const std::string& symbol, int64_t size) {
-    const auto it = ranges_.find(symbol);
-    const int64_t least = it == ranges_.end() ? 1 : it->second.min;
-    if (size < least) {
-      fail(ErrorKind::kInvalidArgument, "[export] the size of '{}' is {}, expected {} or more",
-           symbol, size, least);
+    const int64_t least = least_of(symbol);
+    if (size < least || size > kMostElements) {
+      fail(ErrorKind::kInvalidArgument, "[export] the size of '{}' is {}, expected {} to {}",
+           symbol, size, least, kMostElements);
     }
     if (plan_.ranges.contains(symbol)) {
       fail(ErrorKind::kInvalidArgument, "[export] '{}' has a size ({}) and a range: choose one",
@@ -211,6 +223,23 @@ class Planner {
          listed(to_list(unknown)), fmt::join(unknown, "=N,"));
   }
 
+  /// Each size may make sense, and not all of them together.
+  void check_product() const {
+    constexpr double kMost = 0x1p36;
+    double product = 1;
+    std::vector<std::string> all;
+    for (const auto& [symbol, size] : plan_.sizes) {
+      product *= static_cast<double>(size);
+      all.push_back(fmt::format("{} = {}", symbol, size));
+    }
+    if (product <= kMost) return;
+    fail(
+        ErrorKind::kInvalidArgument,
+        "[export] {}: together {:.2g} places, and a tensor holds some numbers for each: no machine "
+        "has the memory for that",
+        listed(all), product);
+  }
+
   void check_samples() const {
     for (const auto& [symbol, size] : sampled_) {
       if (const auto it = plan_.sizes.find(symbol); it != plan_.sizes.end() && it->second != size) {
@@ -222,7 +251,7 @@ class Planner {
         if (size >= it->second.min && size <= it->second.max.value_or(size)) continue;
         fail(ErrorKind::kInvalidArgument,
              "[export] '{}' is {} in the sample inputs, outside of its range, {}", symbol, size,
-             range_text(it->second));
+             text_of(it->second));
       }
     }
   }

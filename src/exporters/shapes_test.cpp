@@ -152,7 +152,15 @@ TEST(Shapes, contradictions_are_errors) {
           {.dynamic = true, .static_shapes = {{"batch", 1}}, .dims = {{"batch", {"batch"}}}}),
       HasSubstr("choose one"));
   EXPECT_THAT(message_of(p, {}, {.dynamic = true, .static_shapes = {{"batch", 0}}}),
-              HasSubstr("expected 1 or more"));
+              HasSubstr("expected 1 to 2147483647"));
+  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .static_shapes = {{"batch", 1000000000000}}}),
+              HasSubstr("the size of 'batch' is 1000000000000, expected 1 to 2147483647"));
+  EXPECT_THAT(
+      message_of(p, {},
+                 {.dynamic = true, .static_shapes = {{"batch", 2000000}, {"sequence", 2000000}}}),
+      HasSubstr("'batch = 2000000', 'sequence = 2000000': together 4e+12 places"));
+  EXPECT_THAT(message_of(p, {}, {.dynamic = true, .dims = {{"batch", {"batch", 0, 2}}}}),
+              HasSubstr("the range of 'batch' begins at 0, expected 1 or more"));
   EXPECT_THAT(message_of(p, {}, {.dynamic = true, .dims = {{"batch", {"batch", 3, 2}}}}),
               HasSubstr("3 to 2"));
   EXPECT_THAT(message_of(p, {{"input_ids", Tensor(DType::kF32, {2, 7})}}, {}),

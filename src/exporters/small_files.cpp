@@ -50,7 +50,7 @@ void copy_file_bytes(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 std::string exported_config(const Config& config, const std::string& architecture, DType dtype) {
-  Json json = parse_json("config", config.where(), config.to_json());
+  Json json = parse_json("config", config.where(), config.to_json(), NonFinite::kAsPython);
   json["architectures"] = {architecture};
   const bool has_dtype = json.contains("dtype") || json.contains("torch_dtype");
   json.erase("torch_dtype");  // what Transformers 4 called it
@@ -66,22 +66,44 @@ SmallFiles small_files_of(const CheckpointData& checkpoint, std::string config,
     files.generation_config = checkpoint.generation_config->to_json() + "\n";
   }
   files.texts = checkpoint.made_companions;
-  for (const fs::path& path : checkpoint.companions)
-    files.copies.emplace(path.filename().string(), path);
+  files.copies = checkpoint.companions;
   std::error_code ignored;
   files.home =
       fs::is_directory(checkpoint.path, ignored) ? checkpoint.path : checkpoint.path.parent_path();
-  if (!checkpoint.companions.empty()) files.home = checkpoint.companions.front().parent_path();
+  for (const auto& [name, path] : checkpoint.companions) {
+    if (path.filename() == name) files.home = path.parent_path();
+  }
   return files;
+}
+
+std::string tokenizer_problem(const CheckpointData& checkpoint) {
+  constexpr std::string_view kTokenizer = "tokenizer.json";
+  if (checkpoint.made_companions.contains(std::string(kTokenizer))) return "";
+  std::vector<std::string> vocabularies;
+  for (const auto& [name, path] : checkpoint.companions) {
+    if (name == kTokenizer) return "";
+    const bool is_vocabulary = name.ends_with(".model") || name.starts_with("vocab.");
+    if (is_vocabulary || name == "tekken.json") vocabularies.push_back(name);
+  }
+  if (vocabularies.empty()) {
+    return fmt::format(
+        "[export] '{}' has no tokenizer: the artifact takes and gives token ids, and `tranship "
+        "generate` cannot use it. A tokenizer.json beside config.json goes along",
+        checkpoint.path.string());
+  }
+  return fmt::format(
+      "[export] '{}' has no tokenizer.json, only {}: it goes along, and Transformers reads it, but "
+      "`tranship generate` does not. Python's AutoTokenizer.from_pretrained('{}')"
+      ".save_pretrained('{}') makes one",
+      checkpoint.path.string(), listed(vocabularies), checkpoint.path.string(),
+      checkpoint.path.string());
 }
 
 SmallFiles small_files_in(const fs::path& directory) {
   SmallFiles files;
   files.config = read_if_there(directory / kConfigFile);
   files.generation_config = read_if_there(directory / kGenerationConfigFile);
-  for (const std::string_view name : companion_names()) {
-    if (is_file(directory / name)) files.copies.emplace(name, directory / name);
-  }
+  files.copies = companions_in(directory);
   files.home = directory;
   return files;
 }
@@ -100,17 +122,21 @@ std::vector<ArtifactFile> list(const SmallFiles& files) {
   return out;
 }
 
+bool stays(const SmallFiles& files, const fs::path& directory, const std::string& name) {
+  std::error_code ignored;
+  return same_place(files.home, directory) &&
+         fs::exists(fs::symlink_status(directory / name, ignored));
+}
+
 void write(const SmallFiles& files, const fs::path& directory) {
-  const bool at_home = same_place(files.home, directory);
-  const auto stays = [&](const std::string& name) {
-    std::error_code ignored;
-    return at_home && fs::exists(fs::symlink_status(directory / name, ignored));
-  };
   for (const auto& [name, text] : all_texts(files)) {
-    if (!stays(name)) write_text(directory / name, text);
+    if (!stays(files, directory, name)) write_text(directory / name, text);
   }
   for (const auto& [name, path] : files.copies) {
-    if (!stays(name)) copy_file_bytes(path, directory / name);
+    if (stays(files, directory, name)) continue;
+    std::error_code ignored;  // then the copy says why
+    fs::create_directories((directory / name).parent_path(), ignored);
+    copy_file_bytes(path, directory / name);
   }
 }
 

@@ -30,8 +30,14 @@ SmallFiles small_files_of(const CheckpointData& checkpoint, std::string config,
 /// Those of a saved artifact.
 SmallFiles small_files_in(const std::filesystem::path& directory);
 
+/// What to say of a checkpoint whose text cannot be turned into ids here; empty if it can.
+std::string tokenizer_problem(const CheckpointData& checkpoint);
+
 /// Names and sizes as they will be written.
 std::vector<ArtifactFile> list(const SmallFiles& files);
+/// Whether `directory` has that file already and keeps it: in the checkpoint's own directory.
+bool stays(const SmallFiles& files, const std::filesystem::path& directory,
+           const std::string& name);
 /// Errors: io.
 void write(const SmallFiles& files, const std::filesystem::path& directory);
 

@@ -20,7 +20,7 @@ struct Home {
     folder.write("config.json", R"({"model_type": "llama"})");
     folder.write("tokenizer.json", "{}");
     data.path = folder.path();
-    data.companions = {folder / "tokenizer.json"};
+    data.companions = companions_in(folder.path());
     data.generation_config =
         Config::parse("generation_config.json", R"({"top_k": 5, "eos_token_id": [1, 2]})");
   }
@@ -114,6 +114,16 @@ TEST(SmallFiles, of_a_saved_artifact_are_found_again) {
   EXPECT_EQ(found.config, "{}\n");
   EXPECT_THAT(found.generation_config, HasSubstr("top_k"));
   EXPECT_TRUE(found.copies.contains("tokenizer.json"));
+}
+
+TEST(SmallFiles, named_chat_templates_go_along_in_their_folder) {
+  Home home;
+  home.folder.write("chat_templates/tool_use.jinja", "{{ tools }}");
+  home.data.companions = companions_in(home.folder.path());
+  const TestFolder to;
+  write(home.files(), to.path());
+  EXPECT_EQ(read_text(to / "chat_templates/tool_use.jinja"), "{{ tools }}");
+  EXPECT_TRUE(small_files_in(to.path()).copies.contains("chat_templates/tool_use.jinja"));
 }
 
 }  // namespace

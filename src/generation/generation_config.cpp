@@ -80,7 +80,7 @@ std::vector<std::string> read_stop_strings(const Json& object, const Config& con
 
 GenerationConfig read_config(std::string_view where, std::string_view text) {
   const Config config = Config::parse(where, text);
-  const Json object = parse_json("generate", where, text);
+  const Json object = parse_json("generate", where, text, NonFinite::kAsPython);
   check_refused(where, object);
   GenerationConfig out;
   out.max_new_tokens = config.find_integer("max_new_tokens");

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "exporters/ranges.h"
 #include "generation/encoder_decoder_model.h"
 #include "tranship/generation.h"
 
@@ -17,6 +18,7 @@ struct GeneratorImpl {
   std::string config_json;
   std::string generation_config_json;
   std::unique_ptr<generation::CausalModel> model;
+  exporters::Ranges ranges = {};  // of batch, sequence and past, where the export has some
   generation::EncoderDecoderModel* encoder_decoder = nullptr;  // the model, if it is one
   double load_seconds = 0;
   std::optional<Tokenizer> tokenizer = {};

@@ -19,6 +19,21 @@ constexpr const char* kLogits = "logits";
 constexpr const char* kPrefill = "prefill";
 constexpr const char* kDecode = "decode";
 
+/// Errors: unsupported, for graphs that take one length only: prompts and caches have any.
+void check_lengths_are_open(const onnx::Session& session, std::string_view component) {
+  for (const onnx::ValueInfo& input : session.inputs()) {
+    const bool is_cache = input.name.starts_with(kCacheIn) && input.shape.size() == 4;
+    const bool is_prompt = component == kPrefill && input.name == kInputIds;
+    const int64_t size = is_cache ? input.shape[2] : is_prompt ? input.shape[1] : -1;
+    if (size < 0) continue;
+    fail(ErrorKind::kUnsupported,
+         "[generate] {} takes exactly {} {} ('{}'), and a text may have any number: export it "
+         "again without fixing {} (--static {}=...; --dim gives a range)",
+         component, size, is_cache ? "cached tokens" : "tokens", input.name,
+         is_cache ? "past" : "sequence", is_cache ? "past" : "sequence");
+  }
+}
+
 /// Errors: unsupported, for what the loop has no value for.
 onnx::Session open_checked(const std::filesystem::path& directory, const std::string& component,
                            const RunOptions& options, const Sink& sink) {
@@ -33,6 +48,7 @@ onnx::Session open_checked(const std::filesystem::path& directory, const std::st
   refuse_inputs(component, refused,
                 "input_ids, attention_mask and position_ids, i64 with 2 axes, and a cache that "
                 "grows");
+  check_lengths_are_open(session, component);
   return session;
 }
 
@@ -50,6 +66,14 @@ class OnnxModel : public CausalModel {
       fail(ErrorKind::kUnsupported,
            "[generate] the prompts differ in length, but the model takes no attention_mask to tell "
            "padding from text: run them one by one, or export it with attention_mask");
+    }
+    const int64_t rows = find_port(prefill_session_.inputs(), kInputIds)->shape[0];
+    if (rows >= 0 && rows != batch.num_rows) {
+      fail(
+          ErrorKind::kInvalidArgument,
+          "[generate] the model was exported for exactly {} prompts at a time (--static batch={}), "
+          "and there are {}",
+          rows, rows, batch.num_rows);
     }
     decode_.clear();
     ids_ = batch.input_ids;

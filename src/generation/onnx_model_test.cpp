@@ -135,6 +135,64 @@ TEST_F(TinyLlama, logits_of_16_bits_are_read_as_numbers) {
   }
 }
 
+TEST_F(TinyLlama, graphs_that_take_one_length_only_are_warned_of_and_do_not_open) {
+  for (const auto& [axis, message] :
+       {std::pair("sequence", "prefill takes exactly 4 tokens ('input_ids')"),
+        std::pair("past", "decode takes exactly 4 cached tokens")}) {
+    std::vector<std::string> warnings;
+    const Sink sink = {.warning = [&](std::string_view text) { warnings.emplace_back(text); },
+                       .progress = {}};
+    const OnnxConfig config = {.dynamic = true, .static_shapes = {{axis, 4}}};
+    OnnxExporter()
+        .export_for_generation(tiny_llama(), config, sink)
+        .save_pretrained(folder_.path());
+    EXPECT_THAT(warnings, ElementsAre(HasSubstr(std::string("'") + axis + "' is fixed at 4")));
+    const Error error = error_of([&] { Generator::open(folder_.path()); });
+    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(message), HasSubstr("--static")));
+  }
+}
+
+TEST_F(TinyLlama, ids_that_the_model_does_not_have_are_refused_before_it_runs) {
+  Generator generator = exported();
+  const std::vector<Ids> prompts = {{5, 6}, {1000000}};
+  const Error error = error_of([&] { generator.generate(prompts, {.max_new_tokens = 3}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.what(), HasSubstr("has the id 1000000, and the model has the ids 0 to "));
+}
+
+TEST_F(TinyLlama, a_generation_config_that_is_wrong_is_told_with_its_directory) {
+  exported();
+  folder_.write("generation_config.json", "{");
+  const Error error = error_of([&] { Generator::open(folder_.path()).generation_config(); });
+  EXPECT_THAT(error.what(), HasSubstr(folder_.path().string()));
+}
+
+TEST_F(TinyLlama, a_fixed_batch_takes_so_many_prompts) {
+  Generator generator = exported({.static_shapes = {{"batch", 2}}});
+  const std::vector<Ids> two = {{5, 6}, {7}};
+  EXPECT_EQ(generator.generate(two, {.max_new_tokens = 3}).sequences.size(), 2U);
+  const Error error =
+      error_of([&] { generator.generate(std::span(two).first(1), {.max_new_tokens = 3}); });
+  EXPECT_THAT(error.what(), HasSubstr("exactly 2 prompts at a time"));
+}
+
+TEST_F(TinyLlama, the_ranges_of_the_export_hold) {
+  Generator generator =
+      exported({.dims = {{"sequence", {"sequence", 1, 4}}, {"past", {"past", 0, 8}}}});
+  const auto message = [&](const Ids& prompt, int64_t max_new_tokens) -> std::string {
+    return error_of([&] {
+             generator.generate(std::span(&prompt, 1), {.max_new_tokens = max_new_tokens});
+           })
+        .what();
+  };
+  const Ids prompt = {5, 6, 7, 8};
+  EXPECT_NO_THROW(generator.generate(std::span(&prompt, 1), {.max_new_tokens = 6}));
+  EXPECT_THAT(message(prompt, 7),
+              HasSubstr("need 'past' = 9, outside of the range of the export, 0 to 8"));
+  EXPECT_THAT(message({1, 2, 3, 4, 5}, 1), HasSubstr("need 'sequence' = 5"));
+}
+
 TEST_F(TinyLlama, an_artifact_of_one_forward_does_not_open) {
   OnnxExporter()
       .export_model(tiny_llama(), OnnxConfig{.dynamic = true})

@@ -82,6 +82,25 @@ TensorSourcePtr permute_rows_source(TensorSourcePtr source, std::function<int64_
 /// Transposes the two axes of a matrix, block by block.
 TensorSourcePtr transpose_source(TensorSourcePtr source);
 
+/// A view of a storage: element (i, j, ...) stands at offset + i * strides[0] + j * strides[1] +
+/// ... All numbers are elements, none is negative.
+struct StridedLayout {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+  int64_t offset = 0;
+  /// How many elements the storage must have; nothing if that does not fit in 63 bits.
+  std::optional<int64_t> needed_elements() const;
+  /// Row-major without gaps.
+  bool is_contiguous() const;
+};
+/// A view of the elements that lie in a range of a file; its bytes as they lie if it is contiguous.
+/// Errors: internal if it reaches outside.
+TensorSourcePtr strided_source(std::string name, DType dtype, StridedLayout layout,
+                               FileRange storage);
+/// Copies elements first, first + 1, ... of a view, in row-major order, until `out` is full.
+void copy_strided(Bytes storage, const StridedLayout& layout, size_t element_bytes, int64_t first,
+                  std::span<std::byte> out);
+
 /// All of a (small) tensor at once.
 Tensor read_all(const TensorSource& source);
 

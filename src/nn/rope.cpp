@@ -18,10 +18,17 @@ std::optional<Config> find_parameters(const Config& config, std::string_view lay
     if (!object || object->keys().empty()) continue;
     config.ignore(
         {"rope_parameters"});  // beside a rope_scaling it does not count, as in Transformers
-    for (const std::string_view type : {"full_attention", "sliding_attention"})
+    bool nested = false;
+    for (const char* type : {"full_attention", "sliding_attention"}) {
+      nested |= object->has(type) || object->is_null(type);
       object->find_object(type);
-    if (std::optional<Config> nested = object->find_object(layer_type)) return nested;
-    return object;
+    }
+    if (!nested) return object;
+    if (std::optional<Config> own = object->find_object(layer_type)) return own;
+    fail(ErrorKind::kUnsupported,
+         "[config] {}: there are parameters for other layers and none for '{}', which the model "
+         "has: layers without rotary embeddings cannot be built",
+         object->where(), layer_type);
   }
   return std::nullopt;
 }
@@ -59,6 +66,7 @@ RopeParameters read_rope_parameters(const Config& config, std::string_view layer
   RopeParameters r;
   r.rope_theta = config.number("rope_theta", 10000);
   need_positive(config, "rope_theta", r.rope_theta);
+  config.require("partial_rotary_factor", int64_t{1});  // all of a head is rotated
   const std::optional<Config> found = find_parameters(config, layer_type);
   if (!found) return r;
   const Config& p = *found;
@@ -67,6 +75,7 @@ RopeParameters read_rope_parameters(const Config& config, std::string_view layer
   if (r.rope_type == "su") r.rope_type = "longrope";
   r.rope_theta = p.number("rope_theta", r.rope_theta);
   need_positive(p, "rope_theta", r.rope_theta);
+  p.require("partial_rotary_factor", int64_t{1});
   if (r.rope_type == "default") {
     p.ignore({"factor", "original_max_position_embeddings"});
     return r;
@@ -161,7 +170,14 @@ Frequencies longrope_frequencies(const RopeParameters& r, const std::vector<doub
          "head_dim; found {}",
          f.size(), factors.size());
   }
-  for (size_t i = 0; i < f.size(); ++i) f[i] /= factors[i];
+  for (size_t i = 0; i < f.size(); ++i) {
+    if (!(factors[i] > 0) || !std::isfinite(factors[i])) {
+      fail(ErrorKind::kInvalidArgument,
+           "[config] rope_parameters: long_factor and short_factor need positive numbers, found {}",
+           factors[i]);
+    }
+    f[i] /= factors[i];
+  }
   return f;
 }
 

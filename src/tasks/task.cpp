@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "tasks/caches.h"
+#include "tasks/quantized.h"
 
 namespace tranship::tasks {
 namespace {
@@ -46,10 +47,10 @@ class Builder {
       : checkpoint_(checkpoint),
         options_(options),
         selected_(select(checkpoint.config, options.architecture)),
-        index_(index_of(checkpoint)),
+        index_(index_of(checkpoint, options.dtype)),
         parameters_(options.dtype,
                     checkpoint.kind == CheckpointKind::kSynthetic ? nullptr : &index_) {
-    refuse_quantized();
+    refuse_quantized(checkpoint);
     check_cache_name();
     check_graph_inputs();
     result_.model_type = selected_.family->model_type;
@@ -143,22 +144,25 @@ class Builder {
     check_config();
     bind_parameters();
     check_leftovers();
+    warn_of_narrow_range(sink);
     return std::move(result_);
   }
 
  private:
-  static nn::TensorIndex index_of(const CheckpointData& checkpoint) {
+  static nn::TensorIndex index_of(const CheckpointData& checkpoint, DType dtype) {
     nn::TensorIndex index;
     for (const auto& [name, source] : checkpoint.tensors) index.names.push_back(name);
-    index.equal = [&checkpoint](const std::string& a, const std::string& b) {
-      return equal(*checkpoint.tensors.at(a), *checkpoint.tensors.at(b));
+    index.equal = [&checkpoint, dtype](const std::string& a, const std::string& b) {
+      return equal(*cast_source(checkpoint.tensors.at(a), dtype),
+                   *cast_source(checkpoint.tensors.at(b), dtype));
     };
     return index;
   }
 
-  /// Whether two tensors hold the same bytes; read block by block.
+  /// Whether two tensors hold the same numbers, in the dtype that both will have: as Transformers
+  /// compares them once they are loaded. Read block by block.
   static bool equal(const TensorSource& a, const TensorSource& b) {
-    if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+    if (a.shape() != b.shape()) return false;
     constexpr int64_t kBlock = 1 << 18;
     std::vector<std::byte> left, right;
     for (int64_t first = 0; first < a.num_elements(); first += kBlock) {
@@ -170,18 +174,6 @@ class Builder {
       if (left != right) return false;
     }
     return true;
-  }
-
-  /// A quantized checkpoint's tensors are codes: read as weights they would give garbage.
-  void refuse_quantized() const {
-    const std::optional<Config> quantization =
-        checkpoint_.config.find_object("quantization_config");
-    if (!quantization) return;
-    fail(ErrorKind::kUnsupported,
-         "[config] {}: quantization_config: the checkpoint is quantized by '{}', which tranship "
-         "cannot read yet: export "
-         "the original checkpoint, or one saved after dequantizing",
-         checkpoint_.config.where(), quantization->text("quant_method", "an unnamed method"));
   }
 
   void check_cache_name() const {
@@ -353,7 +345,7 @@ class Builder {
   }
 
   void bind_parameters() {
-    std::vector<std::string> missing, misshapen;
+    std::vector<std::string> missing, misshapen, codes;
     for (const auto& [name, shape] : parameters_.asked()) {
       TensorSourcePtr source = checkpoint_.find_tensor(name, shape.sizes());
       if (source == nullptr) {
@@ -361,11 +353,13 @@ class Builder {
       } else if (source->shape() != shape.sizes()) {
         misshapen.push_back(fmt::format("{} is {}, expected {}", name,
                                         ir::Shape::of(source->shape()).text(), shape.text()));
+      } else if (!holds_numbers(source->dtype())) {
+        codes.push_back(fmt::format("{} ({})", name, tranship::name(source->dtype())));
       } else {
         result_.program.parameters.emplace(name, cast_source(std::move(source), options_.dtype));
       }
     }
-    report_unfit(missing, misshapen);
+    report_unfit(missing, misshapen, codes);
     join_parameters();
   }
 
@@ -381,7 +375,8 @@ class Builder {
   }
 
   void report_unfit(const std::vector<std::string>& missing,
-                    const std::vector<std::string>& misshapen) const {
+                    const std::vector<std::string>& misshapen,
+                    const std::vector<std::string>& codes) const {
     const std::string where = checkpoint_.path.string();
     if (!missing.empty()) {
       fail(ErrorKind::kCorrupt,
@@ -393,6 +388,28 @@ class Builder {
       fail(ErrorKind::kCorrupt,
            "[checkpoint] '{}': tensors have other shapes than config.json says: {}", where,
            listed(misshapen));
+    }
+    if (!codes.empty()) {
+      fail(ErrorKind::kUnsupported,
+           "[checkpoint] '{}': tensors hold codes that mean nothing without their scales: {}. The "
+           "checkpoint is quantized in a way that tranship cannot read yet: export the original "
+           "one, or one saved after dequantizing",
+           where, listed(codes));
+    }
+  }
+
+  /// Numbers past 65504, which bf16 and f32 have, are infinite in f16: weights are looked at when
+  /// they are written, activations are not.
+  void warn_of_narrow_range(const Sink& sink) const {
+    if (options_.dtype != DType::kF16) return;
+    for (const auto& [name, source] : result_.program.parameters) {
+      const TensorSourcePtr stored = source->uncast();
+      if (stored == nullptr) continue;
+      sink.warn(fmt::format(
+          "[export] the weights are {} and become f16, which has no numbers over 65504: "
+          "activations that were larger become infinite. Compare the outputs, or take f32 or bf16",
+          tranship::name(stored->dtype())));
+      return;
     }
   }
 

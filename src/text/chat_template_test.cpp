@@ -105,6 +105,39 @@ TEST(ChatTemplate, a_template_without_an_end_is_stopped) {
             ErrorKind::kInvalidArgument);
 }
 
+TEST(ChatTemplate, a_template_that_takes_all_memory_is_stopped) {
+  std::string doubled = "{% set x = 'x' %}";
+  for (int i = 0; i < 60; ++i) doubled += "{% set x = x ~ x %}";
+  for (const std::string& hostile :
+       {doubled,
+        std::string("{% set ns = namespace(x='x') %}{% for i in range(60) %}"
+                    "{% set ns.x = ns.x + ns.x %}{% endfor %}"),
+        std::string("{% macro m(x, n) %}{% if n %}{{ m(x ~ x, n - 1) }}{% endif %}{% endmacro %}"
+                    "{{ m('x', 60) }}"),
+        std::string("{% set x = 'x' * 1000000 %}{{ x | replace('x', x) }}"),
+        std::string("{% set x = 'x' * 1000000 %}{{ range(9999) | join(x) }}"),
+        std::string("{% for i in range(9999) %}{% for j in range(999) %}" +
+                    std::string(10000, 'x') + "{% endfor %}{% endfor %}")}) {
+    const Error error = error_of([&] { render(hostile); });
+    EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(error.what(), HasSubstr("memory")) << hostile.substr(0, 80);
+    EXPECT_EQ(error_of([&] { render(hostile); }).what(), std::string(error.what())) << "again";
+  }
+  EXPECT_EQ(error_of([] { render("{{ 'x' * 4000000000 }}"); }).kind(),
+            ErrorKind::kInvalidArgument);
+  EXPECT_EQ(render("{{ ('x' * 1000000) | length }}"), "1000000");
+}
+
+TEST(ChatTemplate, a_long_conversation_fits) {
+  std::vector<ChatMessage> messages;
+  for (int i = 0; i < 200; ++i)
+    messages.push_back({.role = "user", .content = std::string(10000, 'x')});
+  const Tokenizer tokenizer = with_template(
+      "{% set ns = namespace(all='') %}{% for m in messages %}{% set ns.all = ns.all ~ m.content "
+      "%}{% endfor %}{{ ns.all }}");
+  EXPECT_EQ(tokenizer.apply_chat_template(messages).size(), 2'000'000U);
+}
+
 TEST(ChatTemplate, the_one_named_for_tools_is_taken_with_tools) {
   const Tokenizer tokenizer =
       with_template({{{"name", "default"}, {"template", "plain"}},

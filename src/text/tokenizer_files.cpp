@@ -79,12 +79,10 @@ TokenizerFiles tokenizer_files_of(const Checkpoint& checkpoint) {
   TokenizerFiles files{data.path.empty() ? "a synthetic checkpoint" : data.path.string(),
                        data.made_companions};
   std::vector<std::string> older;
-  for (const fs::path& path : data.companions) {
-    const std::string name = path.filename().string();
-    if (std::ranges::find(kRead, name) != kRead.end())
+  for (const auto& [name, path] : data.companions) {
+    if (std::ranges::find(kRead, name) != kRead.end() || name.starts_with("chat_templates/"))
       files.texts.emplace(name, read_text(path, kLimitBytes));
     if (std::ranges::find(kOlder, name) != kOlder.end()) older.push_back(name);
-    if (name == "tokenizer.json") read_named_templates(path.parent_path(), files);
   }
   if (!files.texts.contains("tokenizer.json")) fail_without_tokenizer(files.where, older);
   files.texts["config.json"] = checkpoint.config_json();

@@ -165,7 +165,7 @@ TEST(Tokenizer, a_checkpoint_gives_its_own) {
   const std::filesystem::path folder = *folder_of("wordpiece");
   auto data = std::make_shared<CheckpointData>();
   data->config = Config::parse("config.json", "{\"model_type\": \"bert\"}");
-  data->companions = {folder / "tokenizer.json", folder / "special_tokens_map.json"};
+  data->companions = companions_in(folder);
   const Tokenizer of_files = Tokenizer::of(Checkpoint(data));
   EXPECT_EQ(of_files.encode("hello"), Tokenizer::open(folder).encode("hello"));
   EXPECT_THAT(of_files.model_input_names(), testing::Contains("token_type_ids"));

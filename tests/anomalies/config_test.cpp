@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "'spiral'"},
         Anomaly{"rope_key_nobody_knows", kLlama, "rope_scaling",
                 R"({"rope_type": "linear", "factor": 2, "beta": 3})", "rope_scaling.beta"},
-        Anomaly{"partial_rotary", kLlama, "partial_rotary_factor", "0.5", "does not know"},
+        Anomaly{"partial_rotary", kLlama, "partial_rotary_factor", "0.5", "only 1 is supported"},
         Anomaly{"hidden_states", kLlama, "output_hidden_states", "true", "only false"},
         Anomaly{"unknown_activation", kLlama, "hidden_act", "\"swish9\"", "'swish9'"},
         Anomaly{"window_of_zero", kMistral, "sliding_window", "0", "expected a positive number"},

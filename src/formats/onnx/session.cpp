@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "formats/onnx/model_summary.h"
 #include "formats/onnx/ort_cpus.h"
 #include "formats/onnx/ort_library.h"
 #include "formats/onnx/ort_session.h"
@@ -66,11 +67,11 @@ void append_cuda(const SessionState& state, OrtSessionOptions* options) {
 }
 
 OrtSessionOptionsPtr make_options(const SessionState& state, const SessionOptions& options) {
-  if (options.intra_op_threads < 0 || options.inter_op_threads < 1) {
+  if (options.intra_op_threads < 0 || options.intra_op_threads > kMostThreads ||
+      options.inter_op_threads < 1 || options.inter_op_threads > kMostThreads) {
     fail(ErrorKind::kInvalidArgument,
-         "[onnxruntime] {} threads within and {} across operators: expected 0 or more, and "
-         "1 or more",
-         options.intra_op_threads, options.inter_op_threads);
+         "[onnxruntime] {} threads within and {} across operators: expected 0 to {}, and 1 to {}",
+         options.intra_op_threads, options.inter_op_threads, kMostThreads, kMostThreads);
   }
   constexpr std::string_view doing = "setting the session's options";
   const OrtApi& api = state.library.api();
@@ -243,8 +244,24 @@ std::string misfit(const ValueInfo& info, DType dtype, const std::vector<int64_t
                      describe(info.dtype, info.shape, info.dim_names));
 }
 
-Session Session::open(const std::filesystem::path& path, const SessionOptions& options,
-                      const Sink& sink) {
+namespace {
+
+/// ONNX Runtime names the node for which it has no kernel, and not why: mostly it is the dtype.
+void explain_half_floats(const std::filesystem::path& path, const std::string& device,
+                         const Error& error) {
+  for (const WeightInfo& weight : read_summary(path).weights) {
+    if (weight.dtype != "bf16" && weight.dtype != "f16") continue;
+    fail(ErrorKind::kUnsupported,
+         "{}. The model computes in {}, for which ONNX Runtime lacks kernels on '{}': export it "
+         "with --dtype f32, or run it on a device that has them (--device)",
+         error.what(), weight.dtype, device);
+  }
+}
+
+/// Sets a session up; `create` has ONNX Runtime load the model.
+template <class Create>
+std::unique_ptr<SessionState> load(const std::filesystem::path& path, const SessionOptions& options,
+                                   const Sink& sink, Create create) {
   const OrtDevice device = parse_device(options.device);
   const OrtLibrary& library = OrtLibrary::open(options.library, sink);
   auto state = std::make_unique<SessionState>(library, path.string(), sink);
@@ -252,14 +269,42 @@ Session Session::open(const std::filesystem::path& path, const SessionOptions& o
   const OrtApi& api = library.api();
   const OrtSessionOptionsPtr made = make_options(*state, options);
   OrtSession* raw = nullptr;
-  state->succeed(api.CreateSession(library.env(), path.c_str(), made.get(), &raw),
-                 "loading the model", ErrorKind::kCorrupt);
+  try {
+    state->succeed(create(api, library.env(), made.get(), &raw), "loading the model",
+                   ErrorKind::kCorrupt);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kUnsupported) explain_half_floats(path, options.device, error);
+    throw;
+  }
   state->session = OrtSessionPtr(raw, {&api});
   state->inputs = read_infos(*state, "input", api.SessionGetInputCount, api.SessionGetInputName,
                              api.SessionGetInputTypeInfo);
   state->outputs = read_infos(*state, "output", api.SessionGetOutputCount, api.SessionGetOutputName,
                               api.SessionGetOutputTypeInfo);
-  return Session(std::move(state));
+  return state;
+}
+
+}  // namespace
+
+Session Session::open(const std::filesystem::path& path, const SessionOptions& options,
+                      const Sink& sink) {
+  const auto create = [&](const OrtApi& api, const OrtEnv* env, const OrtSessionOptions* made,
+                          OrtSession** session) {
+    return api.CreateSession(env, path.c_str(), made, session);
+  };
+  return Session(load(path, options, sink, create));
+}
+
+Session Session::open_edited(const std::filesystem::path& path, Bytes model,
+                             const SessionOptions& options, const Sink& sink) {
+  SessionOptions with_folder = options;
+  with_folder.config.emplace("session.model_external_initializers_file_folder_path",
+                             path.has_parent_path() ? path.parent_path().string() : ".");
+  const auto create = [&](const OrtApi& api, const OrtEnv* env, const OrtSessionOptions* made,
+                          OrtSession** session) {
+    return api.CreateSessionFromArray(env, model.data(), model.size(), made, session);
+  };
+  return Session(load(path, with_folder, sink, create));
 }
 
 Session::Session(std::unique_ptr<SessionState> state) : state_(std::move(state)) {}

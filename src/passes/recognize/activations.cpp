@@ -76,7 +76,8 @@ std::optional<std::vector<Value>> activation(ir::Graph& to, const ir::Node& node
                                              const std::vector<Value>& in) {
   if (node.kind() != ir::OpKind::kBinary) return std::nullopt;
   const BinaryKind fn = ir::as<ir::Binary>(*node.op).fn;
-  if (fn == BinaryKind::kMax && match::is_number(in[1], 0) && in[1].rank() <= in[0].rank())
+  if (fn == BinaryKind::kMax && is_floating(in[0].dtype()) && match::is_number(in[1], 0) &&
+      in[1].rank() <= in[0].rank())
     return std::vector<Value>{ir::activation(ActivationKind::kRelu, in[0])};
   if (fn != BinaryKind::kMul) return std::nullopt;
   const Product left = match::product(in[0]), right = match::product(in[1]);

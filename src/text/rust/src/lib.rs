@@ -5,6 +5,7 @@
 //! for the call. Every function returns true if it succeeded; if not, `error` holds the reason and other
 //! outputs are untouched. No panic leaves this crate.
 
+mod budget;
 mod python;
 mod template;
 mod tokenizer;

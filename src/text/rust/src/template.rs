@@ -1,18 +1,47 @@
 //! Chat templates as Transformers renders them: Jinja2 with trimmed blocks, loop controls, and Python's methods.
 
+use std::collections::hash_map::DefaultHasher;
+use std::collections::BTreeSet;
 use std::ffi::CString;
+use std::hash::{Hash, Hasher};
+use std::sync::Mutex;
 
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Output, State, Value};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
 use crate::python::{self, JsonStyle};
-use crate::Outcome;
+use crate::{budget, Outcome};
 
 /// Instructions after which a template is taken for one that does not end.
 const FUEL: u64 = 10_000_000;
+/// What a template may hold in memory besides a multiple of what it is given; and what it may take in all.
+const MOST_LIVE: usize = 64 << 20;
+const MOST_TIMES: usize = 64;
+const MOST_TOTAL: u64 = 32 << 30;
 
+/// Templates that did not end within the limits, by their hash: they are not tried again.
+static REFUSED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+
+/// Errors: what the template raises, and that it takes more instructions or memory than a template needs.
 pub fn render(source: &str, variables: &[u8]) -> Outcome<String> {
+    let too_much = || "the template takes more memory than a conversation needs".to_string();
+    let mut hasher = DefaultHasher::new();
+    source.hash(&mut hasher);
+    let hash = hasher.finish();
+    let refused = || REFUSED.lock().unwrap_or_else(|e| e.into_inner());
+    if refused().contains(&hash) {
+        return Err(too_much());
+    }
+    let most = MOST_LIVE + MOST_TIMES * (source.len() + variables.len());
+    let (source, variables) = (source.to_string(), variables.to_vec());
+    budget::run(most, MOST_TOTAL, move || render_here(&source, &variables)).unwrap_or_else(|| {
+        refused().insert(hash);
+        Err(too_much())
+    })
+}
+
+fn render_here(source: &str, variables: &[u8]) -> Outcome<String> {
     let variables: serde_json::Value = serde_json::from_slice(variables).map_err(|e| e.to_string())?;
     let source = without_generation_tags(&source.replace("\r\n", "\n").replace('\r', "\n"));
     let environment = environment();

@@ -1,0 +1,36 @@
+#include "exporters/ports.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tranship::exporters {
+namespace {
+
+Port port(std::string name, const ir::Type& type) {
+  Port out{std::move(name), type.dtype, {}};
+  for (const ir::Dim& dim : type.shape.dims) out.shape.push_back(dim.text());
+  return out;
+}
+
+}  // namespace
+
+ExportedProgram describe_ports(const ir::Graph& graph, size_t num_nodes) {
+  std::vector<Port> inputs, outputs;
+  for (const ir::Node* node : graph.inputs()) {
+    inputs.push_back(port(ir::as<ir::Input>(*node->op).name, graph.type(node->outputs.front())));
+  }
+  for (const ir::Output& output : graph.outputs())
+    outputs.push_back(port(output.name, graph.type(output.value)));
+  return {std::move(inputs), std::move(outputs), num_nodes};
+}
+
+onnx::OnnxOptions onnx_options(const OnnxConfig& config) {
+  onnx::OnnxOptions options;
+  if (config.opset_version) options.opset_version = *config.opset_version;
+  if (!config.external_data) options.weights = onnx::Weights::kInline;
+  if (config.weights == WeightsPlacement::kReference) options.weights = onnx::Weights::kReference;
+  return options;
+}
+
+}  // namespace tranship::exporters

@@ -1,0 +1,154 @@
+// The universal way in: a program that PyTorch captured, raised to our composites and exported.
+#include <algorithm>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "exporters/exported_model.h"
+#include "exporters/ports.h"
+#include "exporters/small_files.h"
+#include "formats/pt2/import.h"
+#include "passes/recognize/recognize.h"
+#include "tranship/version.h"
+
+namespace tranship {
+
+using exporters::Artifact;
+using exporters::Manifest;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Options that would change what was captured.
+void check_config(const OnnxConfig& config) {
+  std::vector<std::string> decided;
+  if (!config.dynamic_shapes.empty()) decided.emplace_back("dynamic_shapes");
+  if (!config.static_shapes.empty()) decided.emplace_back("static_shapes");
+  if (!config.dims.empty()) decided.emplace_back("dims");
+  if (config.dtype) decided.emplace_back("dtype");
+  if (config.weights == WeightsPlacement::kReference) decided.emplace_back("weights");
+  if (!config.architecture.empty()) decided.emplace_back("architecture");
+  if (config.graph_inputs) decided.emplace_back("graph_inputs");
+  if (config.ort_fusions) decided.emplace_back("ort_fusions");
+  if (decided.empty()) return;
+  fail(ErrorKind::kInvalidArgument,
+       "[export] a .pt2 has been captured already: {} would have to be decided at its capture",
+       listed(decided));
+}
+
+/// export.json's metadata if Transformers exported the file: names of classes and arguments.
+std::optional<ExportMetadata> recorded_metadata(const fs::path& pt2, const Sink& sink) {
+  const fs::path path = pt2.parent_path() / exporters::kManifestFile;
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
+  const Manifest manifest = exporters::read_manifest(path.string(), read_text(path), sink);
+  for (const Manifest::Component& component : manifest.components) {
+    if (component.file == pt2.filename()) return component.metadata;
+  }
+  return std::nullopt;
+}
+
+DType dtype_of(const ir::Program& program) {
+  for (const auto& [name, source] : program.parameters) {
+    if (is_floating(source->dtype())) return source->dtype();
+  }
+  return DType::kF32;
+}
+
+Json describe_input(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Type& type = graph.type(node.outputs.front());
+  Json shape = Json::array();
+  for (const ir::Dim& dim : type.shape.dims) {
+    shape.push_back(dim.is_static() ? Json(dim.value()) : Json(dim.text()));
+  }
+  return {{"rank", type.shape.rank()},
+          {"shape", std::move(shape)},
+          {"dtype", std::string(torch_name(type.dtype))}};
+}
+
+/// The arguments: a tensor by itself, what is nested by its leaves.
+Json describe_arguments(const ir::Graph& graph) {
+  Json kwargs = Json::object();
+  constexpr std::string_view kInput = "input.";
+  for (const ir::Node* node : graph.inputs()) {
+    std::string name = ir::as<ir::Input>(*node->op).name;
+    if (name.starts_with(kInput)) name = name.substr(kInput.size());
+    const size_t dot = name.find('.');
+    Json input = describe_input(graph, *node);
+    if (dot == std::string::npos) {
+      kwargs[name] = std::move(input);
+    } else {
+      kwargs[name.substr(0, dot)]["leaves"][name.substr(dot + 1)] = std::move(input);
+    }
+  }
+  return kwargs;
+}
+
+ExportMetadata describe(const pt2::ImportedProgram& imported, const fs::path& pt2,
+                        const OnnxConfig& config, const Sink& sink) {
+  const ir::Graph& graph = *imported.program.components.front().graph;
+  ExportMetadata metadata;
+  if (const auto recorded = recorded_metadata(pt2, sink)) {
+    metadata = *recorded;
+  } else {
+    metadata.architecture =
+        imported.module_class.empty() ? pt2.stem().string() : imported.module_class;
+    metadata.export_dtype = torch_name(dtype_of(imported.program));
+    metadata.export_device = "cpu";
+    metadata.kwargs = to_python_json_line(describe_arguments(graph));
+    Json constants = Json::object();
+    for (const pt2::ConstantLeaf& leaf : imported.input_constants)
+      constants[leaf.name] = parse_json("pt2", "a constant", leaf.json);
+    metadata.in_constants = to_python_json_line(constants);
+  }
+  Json constants = Json::array();
+  for (const pt2::ConstantLeaf& leaf : imported.output_constants)
+    constants.push_back({leaf.index, parse_json("pt2", "a constant", leaf.json)});
+  metadata.out_constants = to_python_json_line(constants);
+  metadata.in_spec = imported.in_spec;
+  metadata.out_spec = imported.out_spec;
+  metadata.packages["tranship"] = std::string(version());
+  metadata.export_config = config.to_json();
+  return metadata;
+}
+
+void add_component(const pt2::ImportedProgram& imported, ExportMetadata metadata,
+                   Artifact& artifact) {
+  const ir::Component& component = imported.program.components.front();
+  artifact.manifest.export_format = OnnxExporter::kExportFormat;
+  artifact.manifest.components.push_back({component.name, component.name + ".onnx", metadata});
+  ExportedProgram program =
+      exporters::describe_ports(*component.graph, artifact.program->num_nodes(component.name));
+  artifact.components.emplace_back(component.name,
+                                   ExportedComponent{std::move(program), std::move(metadata)});
+  for (const onnx::PlannedFile& file : artifact.program->files()) {
+    artifact.manifest.files.push_back(
+        {file.name, file.size_bytes, std::string(exporters::kNoHashYet)});
+  }
+}
+
+}  // namespace
+
+ExportedModel OnnxExporter::export_program(const fs::path& pt2, const OnnxConfig& config,
+                                           const Sink& sink) const {
+  check_config(config);
+  pt2::ImportedProgram imported = pt2::import_program(pt2::open_archive(pt2), pt2.string());
+  pt2::require_mapped(imported, pt2.string());
+  for (ir::Component& component : imported.program.components) passes::recognize(component.graph);
+  Artifact artifact;
+  artifact.program = onnx::OnnxProgram::lower(imported.program, exporters::onnx_options(config));
+  add_component(imported, describe(imported, pt2, config, sink), artifact);
+  if (recorded_metadata(pt2, {})) {
+    artifact.small_files =
+        exporters::small_files_in(pt2.has_parent_path() ? pt2.parent_path() : fs::path("."));
+    artifact.small_files.home.clear();
+  }
+  artifact.manifest.small_files = exporters::list(artifact.small_files);
+  for (ArtifactFile& file : artifact.manifest.small_files) file.hash = exporters::kNoHashYet;
+  auto impl = std::make_shared<ExportedModel::Impl>();
+  impl->artifact = std::make_shared<const Artifact>(std::move(artifact));
+  return ExportedModel(std::move(impl));
+}
+
+}  // namespace tranship

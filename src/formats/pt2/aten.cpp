@@ -1,0 +1,22 @@
+#include "formats/pt2/aten.h"
+
+#include <map>
+
+namespace tranship::pt2 {
+
+Mapper find_mapper(std::string_view target) {
+  static const std::map<std::string_view, Mapper> table = [] {
+    std::map<std::string_view, Mapper> out;
+    for (const std::span<const Row> rows :
+         {elementwise_rows(), arithmetic_rows(), activation_rows(), reduction_rows(), order_rows(),
+          creation_rows(), view_rows(), shape_rows(), index_rows(), scatter_rows(), layer_rows(),
+          matrix_rows(), attention_rows(), window_rows(), transformers_rows()}) {
+      for (const Row& row : rows) out.emplace(row.target, row.map);
+    }
+    return out;
+  }();
+  const auto it = table.find(target);
+  return it == table.end() ? nullptr : it->second;
+}
+
+}  // namespace tranship::pt2

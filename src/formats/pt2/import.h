@@ -1,0 +1,47 @@
+// A .pt2's program as ours: PyTorch's operators become ours, views and writes in place become
+// values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "formats/pt2/archive.h"
+#include "ir/program.h"
+
+namespace tranship::pt2 {
+
+/// Something that the program does and nobody has mapped.
+struct Unmapped {
+  std::string what;   // "aten.fft_fft.default", or an operator with what of it is not supported
+  int64_t count = 1;  // how many nodes
+  std::string where;  // the first of them: its module, and the line of the model's source
+};
+
+/// A leaf of what the module takes or gives that is not a tensor: it is the same in each call.
+struct ConstantLeaf {
+  int64_t index = 0;  // among the leaves
+  std::string name;
+  std::string json;  // "null", "3", "true"
+};
+
+struct ImportedProgram {
+  /// One component, "model". Its inputs and outputs have the names that Transformers gives to
+  /// leaves ("past_key_values.layers.0.keys"); what is on both sides, because the graph changes it,
+  /// is a state: "input.X" and "output.X".
+  ir::Program program;
+  std::string module_class;  // "LlamaForCausalLM"; empty if the file does not say
+  std::string in_spec;       // PyTorch's tree specs, as the file has them; empty if it has none
+  std::string out_spec;
+  std::vector<ConstantLeaf> input_constants;
+  std::vector<ConstantLeaf> output_constants;
+  std::vector<Unmapped> unmapped;
+};
+
+/// `file` is the archive's name, for messages. What is not supported stands in the graph as Opaque
+/// and in `unmapped`. Errors: corrupt for a program that contradicts itself or its weights.
+ImportedProgram import_program(const Archive& archive, const std::string& file);
+
+/// Errors: unsupported, naming all that is unmapped with its place.
+void require_mapped(const ImportedProgram& program, const std::string& file);
+
+}  // namespace tranship::pt2
