@@ -7,6 +7,19 @@ namespace tranship::ir {
 
 std::string Type::text() const { return std::string(tranship::name(dtype)) + shape.text(); }
 
+namespace {
+
+/// Errors: invalid_argument if there is an input of that name.
+void check_new_input(const Graph& graph, const std::string& name) {
+  for (const Node& n : graph.nodes()) {
+    if (n.kind() == OpKind::kInput && as<Input>(*n.op).name == name)
+      fail(ErrorKind::kInvalidArgument, "[graph] '{}' has two inputs named '{}'", graph.name(),
+           name);
+  }
+}
+
+}  // namespace
+
 std::vector<Value> Graph::add(OpPtr op, std::span<const Value> inputs, std::string node_name,
                               std::vector<std::unique_ptr<Graph>> graphs) {
   std::vector<const Type*> types;
@@ -26,7 +39,7 @@ std::vector<Value> Graph::add(OpPtr op, std::span<const Value> inputs, std::stri
   }
   for (const Assumption& a : inference.assumptions) assume(a.a, a.b);
   if (const auto symbol = born_symbol(*op)) give_birth(*symbol);
-  if (op->kind == OpKind::kInput) check_new_input(as<Input>(*op).name);
+  if (op->kind == OpKind::kInput) check_new_input(*this, as<Input>(*op).name);
   std::vector<Value> results;
   for (Type& type : inference.results) {
     const auto id = static_cast<ValueId>(values_.size());
@@ -49,14 +62,6 @@ void Graph::give_birth(const std::string& symbol) {
            symbol, name_);
   }
   symbols_.try_emplace(symbol, Range{.min = 0, .max = {}});
-}
-
-void Graph::check_new_input(const std::string& input_name) const {
-  for (const Node& n : nodes_) {
-    if (n.kind() == OpKind::kInput && as<Input>(*n.op).name == input_name)
-      fail(ErrorKind::kInvalidArgument, "[graph] '{}' has two inputs named '{}'", name_,
-           input_name);
-  }
 }
 
 Value Graph::add_one(OpPtr op, std::initializer_list<Value> inputs, std::string node_name) {

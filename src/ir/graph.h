@@ -108,8 +108,6 @@ class Graph {
  private:
   /// A size whose origin is a node. Errors: invalid_argument if it has another one.
   void give_birth(const std::string& symbol);
-  /// Errors: invalid_argument if there is an input of that name.
-  void check_new_input(const std::string& input_name) const;
   struct ValueInfo {
     Type type;
     int32_t node;
