@@ -258,7 +258,8 @@ TEST_P(TinySizes, AreAsPlannedForEachTaskDtypeAndPlaceOfTheWeights) {
       for (const Words& options :
            {Words{}, Words{"--dtype", "f16"}, Words{"--dtype", "bf16"}, Words{"--no-external-data"},
             Words{"--no-external-data", "--dtype", "bf16"}, Words{"--weights", "reference"}}) {
-        if (!takes(options)) continue;
+        const bool depends_on_source = options.empty() || options[0] == "--weights";
+        if (!takes(options) || (source == DType::kBF16 && !depends_on_source)) continue;
         SCOPED_TRACE(fmt::format("{} {} {}", name(source), task, testing::PrintToString(options)));
         Words all = {"--task", task};
         all.insert(all.end(), options.begin(), options.end());

@@ -38,21 +38,22 @@ build() {
 longest_bytes() {
   case $1 in
     tokenizer) echo 2048 ;;
-    export_json | gguf | ir) echo 4096 ;;
+    export_json | gguf | ir | pt2 | pt2_program) echo 5120 ;;
     *) echo 1024 ;;
   esac
 }
 
 # fuzz READER: one line with the executions, and the report of a finding.
 fuzz() {
-  local reader=$1 corpus=build/fuzz/corpus/$1 log=$scratch/$1.log findings=build/fuzz/findings status=0
+  local reader=$1 kept=build/fuzz/corpus/$1 new=$scratch/$1 log=$scratch/$1.log findings=build/fuzz/findings status=0
   local begun=$EPOCHSECONDS executions
-  mkdir -p "$corpus" "$findings"
+  mkdir -p "$kept" "$new" "$findings"
   # Twice as fast: a short memory of freed blocks, short stacks of allocations, no account of how rare each edge is.
   ASAN_OPTIONS=quarantine_size_mb=8:malloc_context_size=4 UBSAN_OPTIONS=print_stacktrace=1 \
-    build/fuzz/tests/fuzz/"${reader}_fuzz" "$corpus" tests/fuzz/corpus/"$reader" "$limit" \
+    build/fuzz/tests/fuzz/"${reader}_fuzz" "$new" "$kept" tests/fuzz/corpus/"$reader" "$limit" \
     -entropic=0 -max_len="$(longest_bytes "$reader")" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
     -artifact_prefix="$findings/$reader-" >"$log" 2>&1 || status=$?
+  cp -r "$new/." "$kept"
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   printf '%-18s %12s executions in %5d s%s\n' "$reader" "$executions" $((EPOCHSECONDS - begun)) \
     "$([ $status -eq 0 ] || echo '  A FINDING')"
@@ -63,7 +64,7 @@ fuzz() {
 }
 
 build
-scratch=$(mktemp -d)
+scratch=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d) # where new inputs, thousands of them, cost no disk
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$scratch"' EXIT
 failed=0
 running=0
