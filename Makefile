@@ -21,7 +21,7 @@ BUILD = $(call CONFIGURE,$(1)); cmake --build build/$(1) -j $(JOBS)
 
 SECONDS ?= 30
 
-.PHONY: help setup build test interop full fuzz demo bench format format-check tidy lint clean
+.PHONY: help setup build test interop full fuzz demo bench peers format format-check tidy lint clean
 
 help:  ## this list
 	@awk -F ':.*## +' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' Makefile
@@ -43,7 +43,7 @@ interop: build  ## the tests against Python's loaders, in a virtual environment 
 full: build  ## everything, and what is too long for CI
 	@$(USE_SDK); $(USE_CHECKPOINTS); $(call BUILD,dev); \
 	$(USE_PYTHON); ctest --test-dir build/dev -j $(JOBS) --output-on-failure; \
-	export TRANSHIP_SDK=$$sdk; tools/fuzz.sh 360
+	export TRANSHIP_SDK=$$sdk; tools/fuzz.sh --runs 10000000
 
 fuzz:  ## libFuzzer on each reader of files, SECONDS=30 each
 	@$(USE_SDK); export TRANSHIP_SDK=$$sdk; tools/fuzz.sh $(SECONDS)
@@ -51,10 +51,15 @@ fuzz:  ## libFuzzer on each reader of files, SECONDS=30 each
 demo: build  ## exports SmolLM2 and chats with it
 	@$(USE_SDK); $(USE_CHECKPOINTS); tools/demo.sh
 
+# Sets $checkpoint to the one that bench/ exports.
+USE_BENCH_CHECKPOINT = checkpoint=$${TRANSHIP_CACHE:-$$HOME/.cache/tranship}/bench/qwen3-0.6b; \
+	[ -f $$checkpoint/model.safetensors ] || $$($(SETUP) venv)/bin/python tools/make_bench_checkpoint.py $$checkpoint
+
 bench: build  ## what graphs cost to build, and an export beside cp of the same bytes
-	@checkpoint=$${TRANSHIP_CACHE:-$$HOME/.cache/tranship}/bench/qwen3-0.6b; \
-	[ -f $$checkpoint/model.safetensors ] || $$($(SETUP) venv)/bin/python tools/make_bench_checkpoint.py $$checkpoint; \
-	bench/graph.sh; bench/export.sh $$checkpoint
+	@$(USE_BENCH_CHECKPOINT); bench/graph.sh; bench/export.sh $$checkpoint
+
+peers: build  ## the same export by other exporters too, in a virtual environment of their own
+	@$(USE_BENCH_CHECKPOINT); export TRANSHIP_PEERS=$$($(SETUP) peers); bench/export.sh $$checkpoint
 
 SOURCES = $$(find src include tests -name '*.cpp' -o -name '*.h')
 

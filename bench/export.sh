@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
-# What an export costs, beside `cp` of what it wrote: medians of interleaved runs, on this machine, now.
+# What an export costs, beside `cp` of what it wrote and beside other exporters: medians of interleaved runs, on this
+# machine, now.
 #
-# usage: bench/export.sh CHECKPOINT [RUNS]          (make bench makes the checkpoint and calls this)
-# prints: seconds of both, their ratio, peak anonymous memory, and seconds of --weights reference.
+# usage: bench/export.sh CHECKPOINT [RUNS [PEER_RUNS]]     (make bench and make peers make the checkpoint and call this)
+# TRANSHIP_PEERS: a virtual environment with other exporters (tools/setup.sh peers); without it they are left out.
+# prints: seconds of each, as a multiple of cp's too, peak anonymous memory, and seconds of --weights reference.
 set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
 checkpoint=$1
 runs=${2:-5}
-cli=${TRANSHIP_CLI:-$(cd "$(dirname "$0")/.." && pwd)/build/release/tranship}
+peer_runs=${3:-1}
+cli=${TRANSHIP_CLI:-$root/build/release/tranship}
+peers=()
+[ -z "${TRANSHIP_PEERS:-}" ] || peers=(mobius genai transformers)
 work=$(mktemp -d "${TMPDIR:-/tmp}/tranship-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
@@ -19,40 +25,71 @@ seconds() { # command... -> wall seconds
 }
 median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-cat "$checkpoint"/*.safetensors >/dev/null # both sides read a warm file
-"$cli" export "$checkpoint" --to onnx -o "$work/artifact" --quiet >/dev/null
+# peak INTERVAL command...: its peak anonymous memory in kB, sampled from the kernel's own account.
+peak() {
+  local interval=$1 pid most=0 key value _
+  shift
+  "$@" >/dev/null 2>"$work/log" &
+  pid=$!
+  while kill -0 $pid 2>/dev/null; do
+    while read -r key value _; do
+      [ "$key" = RssAnon: ] && [ "$value" -gt "$most" ] && most=$value
+    done 2>/dev/null </proc/$pid/status || true
+    sleep "$interval"
+  done
+  wait $pid || { tail -n 5 "$work/log" >&2; return 1; }
+  echo "$most"
+}
+
+fresh() { # what the last one wrote is gone, and nothing waits to be written
+  rm -rf "$work/out"
+  sync
+}
+tranship() { "$cli" export "$checkpoint" --to onnx -o "$work/out" --quiet; }
+peer() { "$TRANSHIP_PEERS/bin/python" "$root/tools/export_with_peer.py" "$1" "$checkpoint" "$work/out"; }
+
+# run_peer NAME: one run of another exporter: its seconds and its memory.
+run_peer() {
+  local start=$EPOCHREALTIME
+  fresh
+  peak 0.1 peer "$1" >>"$work/$1.memory" || { echo "$1 failed" >&2; return; }
+  awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3f\n", b - a }' >>"$work/$1.seconds"
+}
+
+cat "$checkpoint"/*.safetensors >/dev/null # all sides read a warm file
+fresh
+tranship >/dev/null
+mv "$work/out" "$work/artifact"
 for ((i = 0; i < runs; ++i)); do
-  rm -rf "$work/out"
-  sync
-  seconds "$cli" export "$checkpoint" --to onnx -o "$work/out" --quiet >>"$work/export"
-  rm -rf "$work/out"
-  sync
-  seconds cp -r --reflink=never --sparse=never "$work/artifact" "$work/out" >>"$work/cp"
+  fresh
+  seconds tranship >>"$work/tranship.seconds"
+  fresh
+  seconds cp -r --reflink=never --sparse=never "$work/artifact" "$work/out" >>"$work/cp.seconds"
+  for name in "${peers[@]}"; do
+    [ "$i" -ge "$peer_runs" ] || run_peer "$name"
+  done
 done
-rm -rf "$work/out"
+fresh
+peak 0.005 tranship >"$work/tranship.memory"
+fresh
 
-# Peak of the process's anonymous memory, sampled from the kernel's own account.
-"$cli" export "$checkpoint" --to onnx -o "$work/out" --quiet >/dev/null &
-pid=$!
-peak=0
-while kill -0 $pid 2>/dev/null; do
-  now=$(awk '/^RssAnon/ { print $2 }' /proc/$pid/status 2>/dev/null || true)
-  [ "${now:-0}" -gt "$peak" ] && peak=$now
-  sleep 0.005
-done
-wait $pid
-
-export_s=$(median <"$work/export")
-cp_s=$(median <"$work/cp")
 mkdir "$work/beside"
 cp "$checkpoint"/config.json "$checkpoint"/*.safetensors "$work/beside"
 for ((i = 0; i < runs; ++i)); do
-  seconds "$cli" export "$work/beside" --to onnx -o "$work/beside" --weights reference --quiet >>"$work/reference"
+  seconds "$cli" export "$work/beside" --to onnx -o "$work/beside" --weights reference --quiet >>"$work/reference.seconds"
 done
 reference_bytes=$(cat "$work/beside"/*.onnx "$work/beside"/*.onnx.data "$work/beside"/export.json | wc -c)
-awk -v e="$export_s" -v c="$cp_s" -v p="$peak" -v r="$(median <"$work/reference")" -v b="$reference_bytes" -v n="$runs" 'BEGIN {
-  printf "medians of %d interleaved runs\n", n
-  printf "  export                %7.3f s\n  cp of what it wrote   %7.3f s\n  ratio                 %7.2f\n", e, c, e / c
-  printf "  peak anonymous memory %7.1f MB\n", p / 1024
-  printf "  --weights reference   %7.3f s, %.2f MB written\n", r, b / 1e6
-}'
+
+cp_seconds=$(median <"$work/cp.seconds")
+line() { # LABEL NAME
+  awk -v label="$1" -v s="$(median <"$work/$2.seconds")" -v cp="$cp_seconds" -v kb="$(median <"$work/$2.memory")" \
+    'BEGIN { printf "  %-24s %8.3f s %8.2f x cp   peak anonymous memory %8.1f MB\n", label, s, s / cp, kb / 1024 }'
+}
+echo "medians of $runs interleaved runs$([ ${#peers[@]} -eq 0 ] || echo ", of the other exporters $peer_runs")"
+printf '  %-24s %8.3f s\n' 'cp of what it wrote' "$cp_seconds"
+line 'tranship export' tranship
+awk -v s="$(median <"$work/reference.seconds")" -v b="$reference_bytes" \
+  'BEGIN { printf "  %-24s %8.3f s, %.2f MB written\n", "  --weights reference", s, b / 1e6 }'
+for name in "${peers[@]}"; do
+  [ ! -s "$work/$name.seconds" ] || line "$name" "$name"
+done

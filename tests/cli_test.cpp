@@ -13,18 +13,19 @@
 #include "checkpoint/checkpoint_data.h"
 #include "checkpoint/safetensors.h"
 #include "ir/text.h"
+#include "support/tiny_checkpoint.h"
 
 namespace tranship {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::Contains;
-using testing::ContainsRegex;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr std::string_view kTinyLlama =
     R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
@@ -52,7 +53,7 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-class CommandLine : public testing::Test {
+class CommandLine : public ::testing::Test {
  protected:
   Result run(const std::vector<std::string>& words, const std::string& redirection = "") const {
     std::string command = quoted(TRANSHIP_CLI);
@@ -67,7 +68,7 @@ class CommandLine : public testing::Test {
   /// What a command prints that must succeed.
   std::string output_of(const std::vector<std::string>& words) const {
     const Result result = run(words);
-    EXPECT_EQ(result.code, 0) << testing::PrintToString(words) << "\n" << result.error;
+    EXPECT_EQ(result.code, 0) << ::testing::PrintToString(words) << "\n" << result.error;
     return result.out;
   }
   Json json_of(const std::vector<std::string>& words) const {
@@ -157,13 +158,17 @@ TEST_F(CommandLine, wrong_usage_is_code_2_and_prints_no_result) {
       {"inspect"},
       {"inspect", "a", "b"},
       {"inspect", config(), "--component", "prefill"},
+      {"verify"},
+      {"verify", path("out"), "--layers"},
+      {"verify", path("out"), "--against", config(), "--batch", "0"},
+      {"verify", path("out"), "--against", config(), "--tokens", "four"},
       {"completion", "tcsh"},
   };
   for (const auto& words : lines) {
     const Result result = run(words);
-    EXPECT_EQ(result.code, 2) << testing::PrintToString(words);
-    EXPECT_EQ(result.out, "") << testing::PrintToString(words);
-    EXPECT_THAT(result.error, HasSubstr("Usage: tranship")) << testing::PrintToString(words);
+    EXPECT_EQ(result.code, 2) << ::testing::PrintToString(words);
+    EXPECT_EQ(result.out, "") << ::testing::PrintToString(words);
+    EXPECT_THAT(result.error, HasSubstr("Usage: tranship")) << ::testing::PrintToString(words);
   }
   EXPECT_FALSE(fs::exists(path("out")));
 }
@@ -180,6 +185,7 @@ TEST_F(CommandLine, an_error_is_code_1_and_one_paragraph_that_names_the_place) {
            {"inspect", "/nowhere/at all"},
            {"export", "/nowhere/at all", "--to", "onnx", "-o", path("out")},
            {"run", "/nowhere/at all", "--input", "x=1"},
+           {"verify", "/nowhere/at all"},
            {"generate", "/nowhere/at all", "--prompt", "x"}}) {
     const Result result = run(words);
     EXPECT_EQ(result.code, 1) << result.error;
@@ -361,6 +367,20 @@ TEST_F(CommandLine, a_json_file_that_is_no_config_is_told_what_it_is) {
   }
 }
 
+TEST_F(CommandLine, an_export_that_is_not_whole_is_told_as_one) {
+  output_of({"export", config(), "--synthetic", "--to", "onnx", "-o", path("out")});
+  fs::remove(path("out/export.json"));
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"inspect", path("out")},
+                                             {"run", path("out"), "--input", "x=1"},
+                                             {"verify", path("out")},
+                                             {"generate", path("out"), "--prompt", "x"}}) {
+    const Result result = run(words);
+    EXPECT_EQ(result.code, 1) << words.front();
+    EXPECT_THAT(result.error, HasSubstr("holds an export that is not whole")) << words.front();
+  }
+}
+
 TEST_F(CommandLine, a_directory_with_a_gguf_shows_what_the_file_shows) {
   const std::string file =
       folder_.write("one/llama.gguf", read_text(kCorpus / "gguf/llama.gguf")).string();
@@ -404,6 +424,85 @@ TEST_F(CommandLine, an_export_that_refers_to_its_weights_counts_what_it_writes) 
                                 "forward", "--weights", "reference"});
   EXPECT_EQ(elsewhere.code, 1);
   EXPECT_FALSE(fs::exists(path("elsewhere")));
+}
+
+TEST_F(CommandLine, verify_of_a_whole_artifact_is_code_0_and_names_each_file) {
+  output_of({"export", config(), "--synthetic", "--to", "onnx", "-o", path("out")});
+  const std::string text = output_of({"verify", path("out")});
+  for (const auto& entry : fs::directory_iterator(path("out")))
+    EXPECT_THAT(text, ContainsRegex(entry.path().filename().string() + " +same\n"));
+  EXPECT_THAT(text, HasSubstr("\nNo fault found\n"));
+  const Json report = json_of({"verify", path("out"), "--json"});
+  EXPECT_EQ(report["faults"], 0);
+  EXPECT_EQ(report["files"].size(), 6U);
+  EXPECT_EQ(report["files"][0],
+            Json({{"name", "export.json"}, {"verdict", "same"}, {"reason", ""}}));
+}
+
+TEST_F(CommandLine, verify_of_a_damaged_artifact_is_code_1_and_names_each_fault) {
+  output_of({"export", config(), "--synthetic", "--to", "onnx", "-o", path("out")});
+  fs::remove(path("out/decode.onnx"));
+  fs::resize_file(path("out/prefill.onnx.data"), 100);
+  const Result result = run({"verify", path("out")});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.out,
+              AllOf(ContainsRegex("decode\\.onnx +wrong  is missing\n"),
+                    ContainsRegex("prefill\\.onnx\\.data +wrong  has 100 bytes, expected 86656\n"),
+                    HasSubstr("\nFaults: 2 of them\n")));
+  EXPECT_THAT(result.error, AllOf(StartsWith("error: [verify] "), HasSubstr("2 are wrong")));
+  const Result json = run({"verify", path("out"), "--json"});
+  EXPECT_EQ(json.code, 1);
+  EXPECT_EQ(parse_json("test", "output", json.out)["faults"], 2);
+}
+
+TEST_F(CommandLine, verify_compares_an_artifact_with_its_checkpoint_layer_by_layer) {
+  testing::write_checkpoint(testing::tiny_checkpoint(kTinyLlama), path("model"));
+  output_of({"export", path("model"), "--to", "onnx", "-o", path("out")});
+  const std::string text = output_of({"verify", path("out"), "--against", path("model")});
+  EXPECT_THAT(text, AllOf(ContainsRegex("prefill +logits +[0-9.e-]+ +[0-9.e-]+ +[0-9.e-]+  same\n"),
+                          ContainsRegex("decode +output\\.past_key_values\\.layers\\.1\\.values"),
+                          HasSubstr("\nNo fault found\n"), Not(HasSubstr("layers.1.mlp"))));
+  EXPECT_THAT(output_of({"verify", path("out"), "--against", path("model"), "--layers"}),
+              AllOf(ContainsRegex("prefill +model\\.embed_tokens +0\\.00e\\+00"),
+                    ContainsRegex("decode +model\\.layers\\.1\\.[a-z_.]+ "), HasSubstr("lm_head")));
+  const Json report = json_of(
+      {"verify", path("out"), "--against", path("model"), "--layers", "--seed", "7", "--json"});
+  EXPECT_EQ(report["seed"], 7);
+  EXPECT_EQ(report["outputs"].size(), 10U);
+  EXPECT_EQ(report["modules"].size(), 32U);
+  EXPECT_EQ(report["modules"][1]["module"], "model.layers.0.self_attn.q_proj");
+  EXPECT_EQ(report["outputs"][0]["verdict"], "same");
+}
+
+TEST_F(CommandLine, verify_against_another_model_is_code_1_and_shows_where_it_begins) {
+  CheckpointData model = testing::tiny_checkpoint(kTinyLlama);
+  testing::write_checkpoint(model, path("model"));
+  const std::string name = "model.layers.1.mlp.up_proj.weight";
+  model.tensors.at(name) = hash_source("another", DType::kF32, {48, 32});
+  testing::write_checkpoint(model, path("other"));
+  output_of({"export", path("model"), "--to", "onnx", "-o", path("out")});
+  output_of({"export", path("other"), "--to", "onnx", "-o", path("out-of-other")});
+  for (const char* against : {"other", "out-of-other"}) {
+    const Result result = run({"verify", path("out"), "--against", path(against), "--layers"});
+    EXPECT_EQ(result.code, 1);
+    EXPECT_THAT(result.out, AllOf(HasSubstr("the first module that is far away: "
+                                            "model.layers.1.mlp.up_proj of prefill\n"),
+                                  ContainsRegex("prefill +logits .* wrong\n"),
+                                  ContainsRegex("Faults: [0-9]+ of them")));
+    EXPECT_THAT(result.error, HasSubstr("[verify]"));
+  }
+}
+
+TEST_F(CommandLine, verify_chooses_inputs_that_the_model_can_take) {
+  Json classifier = parse_json("test", "config", kTinyLlama);
+  classifier.erase("pad_token_id");  // without one, Transformers takes a single sequence
+  classifier["architectures"] = {"LlamaForSequenceClassification"};
+  testing::write_checkpoint(testing::tiny_checkpoint(classifier.dump()), path("model"));
+  output_of({"export", path("model"), "--to", "onnx", "-o", path("out")});
+  output_of({"verify", path("out"), "--against", path("model")});
+  const Result two = run({"verify", path("out"), "--against", path("model"), "--batch", "2"});
+  EXPECT_EQ(two.code, 1);
+  EXPECT_THAT(two.error, HasSubstr("needs batch == 1"));
 }
 
 TEST_F(CommandLine, a_file_that_is_not_what_its_name_says_is_an_error) {

@@ -133,6 +133,60 @@ TEST(HostileConfigs, SizesThatNoModelHasAreRefusedBeforeAGraphGrows) {
   }
 }
 
+TEST(HostileConfigs, OfEncoderDecodersAreRefusedToo) {
+  const std::vector<std::pair<const char*, std::vector<const char*>>> models = {
+      {"t5",
+       {"vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_decoder_layers", "num_heads",
+        "relative_attention_num_buckets", "relative_attention_max_distance"}},
+      {"whisper",
+       {"vocab_size", "num_mel_bins", "d_model", "encoder_layers", "decoder_layers",
+        "encoder_attention_heads", "decoder_attention_heads", "encoder_ffn_dim", "decoder_ffn_dim",
+        "max_source_positions", "max_target_positions"}}};
+  for (const auto& [model, keys] : models) {
+    for (const char* key : keys) {
+      for (const char* value : {"0", "-1", "4294967296", "9223372036854775807"}) {
+        const Checkpoint checkpoint = Checkpoint::synthetic(
+            fmt::format(R"({{"model_type": "{}", "{}": {}}})", model, key, value));
+        try {
+          tasks::forward(checkpoint.data(), {});
+          ADD_FAILURE() << model << " takes " << key << " " << value;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument) << error.what();
+          EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
+        }
+      }
+    }
+  }
+}
+
+// What checkpoints in the wild say: flan-t5-base and whisper-large-v3.
+TEST(RealConfigs, OfEncoderDecodersBuild) {
+  for (
+      const char* config :
+      {R"({"architectures": ["T5ForConditionalGeneration"], "d_ff": 2048, "d_kv": 64, "d_model": 768,
+           "decoder_start_token_id": 0, "dropout_rate": 0.1, "eos_token_id": 1, "feed_forward_proj": "gated-gelu",
+           "initializer_factor": 1.0, "is_encoder_decoder": true, "layer_norm_epsilon": 1e-06, "model_type": "t5",
+           "n_positions": 512, "num_decoder_layers": 12, "num_heads": 12, "num_layers": 12, "output_past": true,
+           "pad_token_id": 0, "relative_attention_max_distance": 128, "relative_attention_num_buckets": 32,
+           "task_specific_params": {"summarization": {"num_beams": 4}}, "tie_word_embeddings": false,
+           "transformers_version": "4.23.1", "use_cache": true, "vocab_size": 32128})",
+       R"({"_name_or_path": "", "activation_dropout": 0.0, "activation_function": "gelu", "apply_spec_augment": false,
+           "architectures": ["WhisperForConditionalGeneration"], "attention_dropout": 0.0,
+           "begin_suppress_tokens": [220, 50257], "bos_token_id": 50257, "classifier_proj_size": 256, "d_model": 1280,
+           "decoder_attention_heads": 20, "decoder_ffn_dim": 5120, "decoder_layerdrop": 0.0, "decoder_layers": 32,
+           "decoder_start_token_id": 50258, "dropout": 0.0, "encoder_attention_heads": 20, "encoder_ffn_dim": 5120,
+           "encoder_layerdrop": 0.0, "encoder_layers": 32, "eos_token_id": 50257, "init_std": 0.02,
+           "is_encoder_decoder": true, "mask_feature_length": 10, "mask_feature_min_masks": 0, "mask_feature_prob": 0.0,
+           "mask_time_length": 10, "mask_time_min_masks": 2, "mask_time_prob": 0.05, "max_length": 448,
+           "max_source_positions": 1500, "max_target_positions": 448, "median_filter_width": 7, "model_type": "whisper",
+           "num_hidden_layers": 32, "num_mel_bins": 128, "pad_token_id": 50256, "scale_embedding": false,
+           "torch_dtype": "float16", "transformers_version": "4.36.0.dev0", "use_cache": true,
+           "use_weighted_layer_sum": false, "vocab_size": 51866})"}) {
+    const tasks::TaskProgram built = tasks::generation(Checkpoint::synthetic(config).data(), {});
+    EXPECT_EQ(built.program.components.size(), 3u);
+  }
+}
+
 // Sanitizers cost some ten times; the issue's limits (50 ms, 1 s) are for the release build, where
 // bench/ measures them.
 TEST(LargeGraphs, ASmallModelBuildsAtOnce) {

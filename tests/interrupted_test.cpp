@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <thread>
 
 #include "base/directory_lock.h"
 #include "base/testing.h"
+#include "exporters/verify.h"
 #include "models/families.h"
 #include "tranship/exporters.h"
 
@@ -33,9 +33,15 @@ ExportedModel small_export() {
   return OnnxExporter().export_model(small_llama(), {.dynamic = true});
 }
 
-std::string bytes_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+/// Whether every file is there with the hash that its export recorded, as `tranship verify` says.
+void expect_verified(const fs::path& directory, const std::string& when) {
+  const auto files = exporters::check_files(directory);
+  EXPECT_EQ(files.size(), 4U) << when;  // export.json, graph, weights, config.json
+  for (const exporters::FileVerdict& file : files) {
+    ASSERT_EQ(file.kind, exporters::FileVerdict::Kind::kSame)
+        << file.file << " " << file.text << ", " << when;
+  }
+  EXPECT_NO_THROW(ExportedModel::from_pretrained(directory)) << when;
 }
 
 /// Runs `work` in a child process. -> its id.
@@ -56,7 +62,6 @@ pid_t in_child(Work work) {
 TEST(Interrupted, KilledAtAnyMomentADirectoryHoldsAWholeArtifactOrNone) {
   const TestFolder folder;
   const ExportedModel exported = small_export();
-  exported.save_pretrained(folder.path() / "whole");
   const uint64_t seed = 20261130;
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<int> microseconds(0, 30000);
@@ -73,10 +78,7 @@ TEST(Interrupted, KilledAtAnyMomentADirectoryHoldsAWholeArtifactOrNone) {
       continue;
     }
     ++whole;
-    for (const ArtifactFile& file : exported.files())
-      ASSERT_EQ(bytes_of(target / file.name), bytes_of(folder.path() / "whole" / file.name))
-          << file.name << ", kill " << i << ", seed " << seed;
-    EXPECT_NO_THROW(ExportedModel::from_pretrained(target));
+    expect_verified(target, "kill " + std::to_string(i) + ", seed " + std::to_string(seed));
   }
   RecordProperty("whole", whole);
   RecordProperty("none", none);
@@ -86,6 +88,7 @@ TEST(Interrupted, KilledAtAnyMomentADirectoryHoldsAWholeArtifactOrNone) {
   for (const auto& entry : fs::directory_iterator(folder.path() / "target"))
     EXPECT_THAT(entry.path().filename().string(),
                 ::testing::Not(::testing::HasSubstr(".tranship-")));
+  expect_verified(folder.path() / "target", "after the last");
 }
 
 TEST(Interrupted, ADiskTooSmallIsSaidBeforeAByteIsWritten) {
@@ -102,11 +105,10 @@ TEST(Interrupted, ADiskTooSmallIsSaidBeforeAByteIsWritten) {
       GTEST_SKIP() << "this machine lets nobody mount a tmpfs";
     try {
       exported.save_pretrained(disk / "out");
-      EXPECT_NO_THROW(ExportedModel::from_pretrained(disk / "out"));
+      expect_verified(disk / "out", size);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kIo) << error.what();
-      EXPECT_FALSE(fs::exists(disk / "out" / "export.json"));
-      EXPECT_TRUE(fs::is_empty(disk / "out")) << "with " << size;
+      EXPECT_FALSE(fs::exists(disk / "out")) << "with " << size;
     }
     ::umount(disk.c_str());
   }
@@ -128,6 +130,7 @@ TEST(Interrupted, TwoExportsIntoOneDirectoryDoNotMix) {
     EXPECT_TRUE(fs::is_empty(target));
   }
   EXPECT_NO_THROW(small_export().save_pretrained(target));
+  expect_verified(target, "after the other export");
 }
 
 TEST(Interrupted, AReadOnlyTargetIsAnErrorAndStaysAsItIs) {

@@ -5,6 +5,7 @@
 #   setup.sh [sdk]   Debian packages, Rust, ONNX Runtime, onnx-ml.proto, and the two real checkpoints
 #   setup.sh venv    a virtual environment with Transformers, for `make interop` and reference.py
 #   setup.sh style   a virtual environment with clang-format, clang-tidy and lizard
+#   setup.sh peers   a virtual environment with other exporters, laid over that of Transformers, for `make peers`
 #   setup.sh fuzz    a clang with libFuzzer, for `make fuzz`
 #
 # Prints the folder it made on stdout (fuzz: the compiler's name), and what it does on stderr.
@@ -225,6 +226,24 @@ setup_venv() {
   echo "$cache/venv-$key"
 }
 
+# The other exporters want an onnxscript of their own: they lie in front of the environment of Transformers.
+make_peers_venv() {
+  make_venv "$python" "$1" peers
+  local site
+  site=$(echo "$1"/lib/python3.*/site-packages)
+  echo "$under"/lib/python3.*/site-packages >"$site/under.pth"
+  "$1/bin/python" -c 'import mobius, onnxruntime_genai, transformers' >&2 || die "the other exporters cannot be imported"
+}
+
+setup_peers() {
+  under=$(setup_venv)
+  python=$(need_python)
+  local key
+  key=$({ section peers; echo "$under"; } | sha256sum | cut -c1-12)
+  once "$cache/peers-$key" make_peers_venv
+  echo "$cache/peers-$key"
+}
+
 setup_style() {
   need flock util-linux
   python=$(need_python)
@@ -257,7 +276,8 @@ setup_fuzz() {
 case ${1:-sdk} in
   sdk) setup_sdk ;;
   venv) setup_venv ;;
+  peers) setup_peers ;;
   style) setup_style ;;
   fuzz) setup_fuzz ;;
-  *) die "what is '$1'? One of: sdk, venv, style, fuzz" ;;
+  *) die "what is '$1'? One of: sdk, venv, peers, style, fuzz" ;;
 esac

@@ -163,11 +163,10 @@ class ExportedModel {
   const std::string& config() const;
   const std::string& generation_config() const;
 
-  /// The artifact's files, with exact sizes: those of the components, and the small ones. (In the
-  /// checkpoint's own directory, small files that are there already stay as they are.)
-  std::vector<ArtifactFile> files() const;
-  /// Those of them that save_pretrained would write into a directory.
-  std::vector<ArtifactFile> files(const std::filesystem::path& directory) const;
+  /// What save_pretrained writes into `directory`, with exact sizes: the files of the components,
+  /// the small ones, and export.json. (In the checkpoint's own directory, small files that are
+  /// there already stay as they are: they are not listed.) Without a directory: into a new one.
+  std::vector<ArtifactFile> files(const std::filesystem::path& directory = {}) const;
 
   /// Writes the components, config.json, generation_config.json, the tokenizer's files, and last
   /// export.json: without it there is no artifact. An older export.json goes first. Other files of

@@ -23,6 +23,10 @@ uint64_t hash_block(Bytes file, size_t block) {
 
 size_t num_blocks(Bytes file) { return (file.size() + kHashBlockBytes - 1) / kHashBlockBytes; }
 
+constexpr size_t kHeadBytes = size_t{1} << 20;
+constexpr size_t kSampleBytes = size_t{1} << 12;
+constexpr size_t kNumSamples = 64;
+
 }  // namespace
 
 struct BlockHasher::State {
@@ -92,6 +96,18 @@ std::string hash_of(const MappedFile& file, const Sink& sink) {
   for (std::thread& helper : helpers) helper.join();
   if (error) std::rethrow_exception(error);
   return hash_of_blocks(blocks);
+}
+
+std::string hash_of_samples(const MappedFile& file) {
+  const Bytes bytes = file.bytes();
+  if (bytes.size() <= kHeadBytes + kNumSamples * kSampleBytes) return hash_of(bytes);
+  BlockHasher hasher;
+  hasher.add(bytes.first(kHeadBytes));
+  const size_t room = bytes.size() - kHeadBytes - kSampleBytes;
+  for (size_t i = 1; i <= kNumSamples; ++i)
+    hasher.add(bytes.subspan(
+        kHeadBytes + room / kNumSamples * i + room % kNumSamples * i / kNumSamples, kSampleBytes));
+  return hash_of_blocks(std::vector{hasher.finish()});
 }
 
 }  // namespace tranship

@@ -52,6 +52,28 @@ TEST(FileHash, changes_with_any_bit_with_the_length_and_with_the_order_of_blocks
   EXPECT_NE(hash_of(as_bytes(swapped)), before);
 }
 
+TEST(FileHash, of_samples_sees_the_head_the_end_and_what_changed_everywhere) {
+  const TestFolder folder;
+  const auto hash = [&](const std::string& text) {
+    return hash_of_samples(*MappedFile::open(folder.write("file", text)));
+  };
+  const std::string text = example(3 << 20);
+  const std::string before = hash(text);
+  const auto flipped = [&](size_t at) {
+    std::string changed = text;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    return hash(changed);
+  };
+  for (const size_t at : {size_t{0}, size_t{(1 << 20) - 1}, text.size() - 4096, text.size() - 1})
+    EXPECT_NE(flipped(at), before) << at;
+  EXPECT_EQ(flipped((1 << 20) + 1), before) << "between the samples";
+  std::string tail = text;
+  for (size_t at = 1 << 20; at < tail.size(); at += 4096) tail[at] = static_cast<char>(~tail[at]);
+  EXPECT_NE(hash(tail), before);
+  const std::string small = text.substr(0, 1 << 20);
+  EXPECT_EQ(hash(small), hash_of(as_bytes(small)));
+}
+
 TEST(FileHash, zeros_count_as_bytes) {
   BlockHasher hasher;
   hasher.add_zeros(1000);

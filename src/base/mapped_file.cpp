@@ -1,16 +1,29 @@
 #include "base/mapped_file.h"
 
 #include <fcntl.h>
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 
 namespace tranship {
+namespace {
+
+size_t page_bytes() { return static_cast<size_t>(::sysconf(_SC_PAGESIZE)); }
+
+/// The mapped bytes behind the end of a file: the rest of its last page.
+Bytes tail_of(Bytes bytes) {
+  const size_t page = page_bytes();
+  return {bytes.data() + bytes.size(), (page - bytes.size() % page) % page};
+}
+
+}  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -31,17 +44,29 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
            std::strerror(reason));
     }
     data = static_cast<const std::byte*>(address);
+    const Bytes tail = tail_of({data, size});  // the address sanitizer finds reads past the end
+    ASAN_POISON_MEMORY_REGION(tail.data(), tail.size());
   }
   return std::shared_ptr<const MappedFile>(new MappedFile(path, descriptor, Bytes(data, size)));
 }
 
+std::shared_ptr<const MappedFile> MappedFile::of_memory(std::filesystem::path path, Bytes bytes) {
+  return std::shared_ptr<const MappedFile>(new MappedFile(std::move(path), -1, bytes));
+}
+
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (descriptor_ < 0) return;
+  if (!bytes_.empty()) {
+    const Bytes tail = tail_of(bytes_);
+    ASAN_UNPOISON_MEMORY_REGION(tail.data(), tail.size());
+    ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  }
   ::close(descriptor_);
 }
 
 void MappedFile::release(size_t offset, size_t size) const {
-  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  if (descriptor_ < 0) return;
+  const size_t page = page_bytes();
   const size_t begin = (offset + page - 1) / page * page;
   const size_t end = (offset + size) / page * page;
   if (begin < end && end <= bytes_.size()) {

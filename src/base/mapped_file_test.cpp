@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sanitizer/asan_interface.h>
 #include <sys/stat.h>
 
 #include "base/testing.h"
@@ -37,6 +38,15 @@ TEST(MappedFileTest, bytes_outlive_the_files_name) {
   EXPECT_EQ(as_text(file->bytes()), "hello");
 }
 
+TEST(MappedFileTest, bytes_in_memory_are_a_file_too) {
+  const std::string text(10000, 'x');
+  const auto file = MappedFile::of_memory("name", as_bytes(text));
+  EXPECT_EQ(file->bytes().data(), as_bytes(text).data());
+  EXPECT_EQ(file->path(), "name");
+  file->release(0, text.size());
+  EXPECT_EQ(text, std::string(10000, 'x'));
+}
+
 TEST(MappedFileTest, released_bytes_can_be_read_again) {
   const TestFolder folder;
   const std::string text(100000, 'x');
@@ -46,6 +56,18 @@ TEST(MappedFileTest, released_bytes_can_be_read_again) {
   file->release(99999, 1);
   EXPECT_EQ(as_text(file->bytes()), text);
 }
+
+#ifdef __SANITIZE_ADDRESS__
+TEST(MappedFileTest, bytes_past_the_end_are_out_of_bounds_although_their_page_is_mapped) {
+  const TestFolder folder;
+  for (const size_t size : {1u, 5u, 8u, 4095u, 4097u}) {
+    const auto file = MappedFile::open(folder.write("a", std::string(size, 'x')));
+    const std::byte* end = file->bytes().data() + size;
+    EXPECT_FALSE(__asan_address_is_poisoned(end - 1)) << size;
+    EXPECT_TRUE(__asan_address_is_poisoned(end)) << size;
+  }
+}
+#endif
 
 TEST(MappedFileTest, absent_file_is_an_io_error_with_the_systems_reason) {
   const TestFolder folder;

@@ -1,5 +1,7 @@
 #include "checkpoint/gguf.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "checkpoint/gguf_config.h"
 #include "checkpoint/gguf_tokenizer.h"
@@ -30,10 +32,14 @@ void make_tokenizer(const GgufFile& gguf, const Sink& sink, CheckpointData& data
 }  // namespace
 
 CheckpointData open_gguf(const std::filesystem::path& path, const Sink& sink) {
-  const GgufFile gguf = GgufFile::open(path);
+  return open_gguf(MappedFile::open(path), sink);
+}
+
+CheckpointData open_gguf(std::shared_ptr<const MappedFile> file, const Sink& sink) {
+  const GgufFile gguf = GgufFile::open(std::move(file));
   CheckpointData data;
   data.kind = CheckpointKind::kGguf;
-  data.path = path;
+  data.path = gguf.path();
   data.config = Config::parse(gguf.label(), gguf_config_json(gguf));
   data.generation_config = Config::parse(gguf.label(), gguf_generation_config_json(gguf));
   data.tensors = gguf_tensors(gguf);

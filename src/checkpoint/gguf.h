@@ -2,7 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 
+#include "base/mapped_file.h"
 #include "checkpoint/checkpoint_data.h"
 #include "tranship/sink.h"
 
@@ -14,5 +16,6 @@ namespace tranship {
 /// frequency factors: see gguf_config.h). Errors: those of GgufFile::open, gguf_config_json and
 /// gguf_tensors; corrupt for a broken tokenizer.
 CheckpointData open_gguf(const std::filesystem::path& path, const Sink& sink);
+CheckpointData open_gguf(std::shared_ptr<const MappedFile> file, const Sink& sink);
 
 }  // namespace tranship

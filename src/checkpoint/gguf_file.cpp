@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 
@@ -94,7 +95,10 @@ std::string_view name(GgufType type) {
 /// Reads one file from its first byte to the end of the tensor table.
 class GgufParser {
  public:
-  explicit GgufParser(const std::filesystem::path& path) { init(path); }
+  explicit GgufParser(std::shared_ptr<const MappedFile> file) {
+    gguf_.label_ = file->path().filename().string();
+    gguf_.file_ = std::move(file);
+  }
 
   GgufFile parse() {
     ByteReader reader("gguf", gguf_.label_, gguf_.file_->bytes());
@@ -110,11 +114,6 @@ class GgufParser {
   }
 
  private:
-  void init(const std::filesystem::path& path) {
-    gguf_.file_ = MappedFile::open(path);
-    gguf_.label_ = path.string();
-  }
-
   template <class... Args>
   [[noreturn]] void fail_corrupt(fmt::format_string<Args...> format, const Args&... args) const {
     fail(ErrorKind::kCorrupt, "[gguf] '{}': {}", gguf_.label_,
@@ -321,21 +320,31 @@ class GgufParser {
       }
       tensor.range.offset = static_cast<size_t>(data_start + offsets_[i]);
     }
-    check_overlap();
+    check_order(align, data_start);
   }
 
-  void check_overlap() const {
+  /// A tensor begins where the one before ends, or at the next multiple of the alignment; the first
+  /// one where the data begin.
+  void check_order(uint64_t align, uint64_t data_start) const {
     std::vector<const GgufTensor*> sorted;
     for (const GgufTensor& tensor : gguf_.tensors_) sorted.push_back(&tensor);
     std::sort(sorted.begin(), sorted.end(), [](const GgufTensor* a, const GgufTensor* b) {
       return a->range.offset < b->range.offset;
     });
-    for (size_t i = 1; i < sorted.size(); ++i) {
-      const GgufTensor& before = *sorted[i - 1];
-      if (before.range.offset + before.range.size > sorted[i]->range.offset) {
-        fail_corrupt("tensors '{}' and '{}' overlap at byte {}", before.name, sorted[i]->name,
-                     sorted[i]->range.offset);
+    uint64_t end = data_start;
+    for (size_t i = 0; i < sorted.size(); ++i) {
+      const FileRange& range = sorted[i]->range;
+      if (range.offset < end) {
+        fail_corrupt("tensors '{}' and '{}' overlap at byte {}", sorted[i - 1]->name,
+                     sorted[i]->name, range.offset);
       }
+      if (range.offset - end >= align) {
+        fail_corrupt(
+            "tensor '{}' starts at byte {}, but the one before ends at {}: the bytes "
+            "between belong to none",
+            sorted[i]->name, range.offset, end);
+      }
+      end = range.offset + range.size;
     }
   }
 
@@ -343,7 +352,11 @@ class GgufParser {
   std::vector<uint64_t> offsets_;  // of the tensors, from the start of the data
 };
 
-GgufFile GgufFile::open(const std::filesystem::path& path) { return GgufParser(path).parse(); }
+GgufFile GgufFile::open(const std::filesystem::path& path) { return open(MappedFile::open(path)); }
+
+GgufFile GgufFile::open(std::shared_ptr<const MappedFile> file) {
+  return GgufParser(std::move(file)).parse();
+}
 
 const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
   const auto found = tensor_by_name_.find(name);

@@ -63,10 +63,11 @@ struct GgufTensor {
 class GgufFile {
  public:
   /// Reads version 2 or 3, little-endian.
-  /// Errors: corrupt if anything does not fit (a count, a length, an offset, overlapping tensors,
-  /// duplicate names); unsupported for version 1, big-endian, and unknown tensor types; io if the
-  /// file cannot be read.
+  /// Errors: corrupt if anything does not fit (a count, a length, an offset, tensors that overlap
+  /// or leave holes, duplicate names); unsupported for version 1, big-endian, and unknown tensor
+  /// types; io if the file cannot be read.
   static GgufFile open(const std::filesystem::path& path);
+  static GgufFile open(std::shared_ptr<const MappedFile> file);
 
   const std::filesystem::path& path() const { return file_->path(); }
   /// The path as it was given: how messages name the file.

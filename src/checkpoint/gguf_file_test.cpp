@@ -212,6 +212,17 @@ TEST_F(GgufFileTest, offsets_are_aligned_inside_the_file_and_apart) {
   }
 }
 
+TEST_F(GgufFileTest, bytes_between_tensors_that_belong_to_none_are_corrupt) {
+  std::string file = small().build();
+  const size_t norm = offset_after(file, "norm") + 16, weight = offset_after(file, "weight") + 24;
+  file += std::string(64, '\0');
+  EXPECT_THAT(error_of([&] { open(with(file, weight, uint64_t{64})); }).what(),
+              HasSubstr("belong to none"));
+  EXPECT_THAT(
+      error_of([&] { open(with(with(file, weight, uint64_t{64}), norm, uint64_t{32})); }).what(),
+      HasSubstr("tensor 'norm' starts"));
+}
+
 TEST_F(GgufFileTest, alignment_is_a_power_of_two) {
   for (const uint32_t alignment : {0u, 3u, 48u, 0x7fffffffu, 0xffffffffu}) {
     const Error error = error_of([&] { open(small().u32("general.alignment", alignment)); });

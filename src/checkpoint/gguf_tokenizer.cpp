@@ -21,6 +21,7 @@ namespace {
 // llama.cpp's types of tokens.
 constexpr int64_t kControl = 3;
 constexpr int64_t kUserDefined = 4;
+constexpr int64_t kLastType = 6;
 
 constexpr size_t kMaxTokenBytes =
     1024;  // real ones have up to some hundred; cutting a token is quadratic in it
@@ -244,10 +245,19 @@ Tokens read_tokens(const GgufFile& gguf) {
   return tokens;
 }
 
+void check_types(const GgufFile& gguf, const std::vector<int64_t>& types) {
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i] >= 0 && types[i] <= kLastType) continue;
+    fail(ErrorKind::kCorrupt, "[gguf] '{}': token {} is of the type {}, expected 0 to {}",
+         gguf.label(), i, types[i], kLastType);
+  }
+}
+
 Vocabulary read_vocabulary(const GgufFile& gguf) {
   Vocabulary v{read_tokens(gguf), gguf.integers("tokenizer.ggml.token_type"), {}, {}};
   if (!v.types.empty())
     check_length(gguf, "tokenizer.ggml.token_type", v.types.size(), v.texts.size());
+  check_types(gguf, v.types);
   v.hidden.resize(v.texts.size());
   v.id_of.reserve(v.texts.size());
   for (size_t i = 0; i < v.texts.size(); ++i) {

@@ -43,8 +43,8 @@ constexpr std::array<FormatDType, 22> kDTypes = {{
 /// Checks one file's header against its bytes.
 class Opener {
  public:
-  explicit Opener(const std::filesystem::path& path)
-      : file_(MappedFile::open(path)), name_(path.string()), header_(read_header()) {}
+  explicit Opener(std::shared_ptr<const MappedFile> file)
+      : file_(std::move(file)), name_(file_->path().string()), header_(read_header()) {}
 
   SafetensorsFile open() {
     refuse_unsupported_dtypes();
@@ -177,9 +177,9 @@ class Opener {
 /// The index's shards, each with the names of its tensors.
 using Shards = std::map<std::string, std::set<std::string>>;
 
-Shards read_index(const std::filesystem::path& index) {
+Shards read_index(const std::filesystem::path& index, std::string_view text) {
   Shards shards;
-  for (const auto& [tensor, shard] : parse_safetensors_index(index.string(), read_text(index))) {
+  for (const auto& [tensor, shard] : parse_safetensors_index(index.string(), text)) {
     const std::filesystem::path relative(shard);
     if (shard.empty() || relative.is_absolute() ||
         std::ranges::find(relative, "..") != relative.end()) {
@@ -223,11 +223,22 @@ std::string header_text(const std::vector<const NamedTensors::value_type*>& orde
 
 }  // namespace
 
-SafetensorsFile open_safetensors(const std::filesystem::path& path) { return Opener(path).open(); }
+SafetensorsFile open_safetensors(const std::filesystem::path& path) {
+  return open_safetensors(MappedFile::open(path));
+}
+
+SafetensorsFile open_safetensors(std::shared_ptr<const MappedFile> file) {
+  return Opener(std::move(file)).open();
+}
 
 std::map<std::string, TensorSourcePtr> open_sharded_safetensors(
     const std::filesystem::path& index) {
-  const Shards shards = read_index(index);
+  return open_sharded_safetensors(index, read_text(index));
+}
+
+std::map<std::string, TensorSourcePtr> open_sharded_safetensors(const std::filesystem::path& index,
+                                                                std::string_view text) {
+  const Shards shards = read_index(index, text);
   require_shards(index, shards);
   std::map<std::string, TensorSourcePtr> tensors;
   std::vector<std::string> absent;

@@ -3,8 +3,11 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
 
+#include "base/mapped_file.h"
 #include "ir/tensor_source.h"
 #include "tranship/tensor.h"
 
@@ -21,11 +24,15 @@ struct SafetensorsFile {
 /// unsupported for dtypes without a DType (F4, C64 ...). Source: the format's README and the checks
 /// of the `safetensors` package (0.8).
 SafetensorsFile open_safetensors(const std::filesystem::path& path);
+SafetensorsFile open_safetensors(std::shared_ptr<const MappedFile> file);
 
 /// Opens the shards that a model.safetensors.index.json beside them names.
 /// Errors: as open_safetensors; io if shards are absent (all are named); corrupt if the index names
 /// a file outside its folder, or if index and shards do not have the same tensors (all are named).
 std::map<std::string, TensorSourcePtr> open_sharded_safetensors(const std::filesystem::path& index);
+/// The same, of an index that was read.
+std::map<std::string, TensorSourcePtr> open_sharded_safetensors(const std::filesystem::path& index,
+                                                                std::string_view text);
 
 /// Reads all of a small file.
 NamedTensors read_safetensors(const std::filesystem::path& path);

@@ -68,7 +68,7 @@ OnnxConfig config_of(const Options& options) {
 struct Export {
   ExportedModel model;
   std::string task;
-  uint64_t written_bytes = 0;
+  std::vector<ArtifactFile> files = {};  // as they are, or would be, written
   double seconds = 0;
   ModelFacts facts;  // of a dry run
 };
@@ -102,7 +102,6 @@ Export make_export(const Options& options, const Sink& sink) {
   const OnnxExporter exporter;
   Export made{.model = ExportedModel(nullptr),
               .task = "program",
-              .written_bytes = 0,
               .seconds = 0,
               .facts = {}};
   if (is_program(options)) {
@@ -128,7 +127,7 @@ uint64_t total_bytes(const std::vector<ArtifactFile>& files) {
 Export do_export(const Options& options, Console& console) {
   const auto begun = std::chrono::steady_clock::now();
   Export made = make_export(options, console.sink());
-  made.written_bytes = total_bytes(made.model.files(options.output));
+  made.files = made.model.files(options.output);
   if (!options.dry_run) {
     const InterruptGuard guard;
     made.model.save_pretrained(options.output, console.sink());
@@ -160,17 +159,18 @@ Json report(const Options& options, const Export& made) {
     out["components"].push_back(std::move(entry));
   }
   out["files"] = Json::array();
-  for (const ArtifactFile& file : made.model.files()) {
+  for (const ArtifactFile& file : made.files) {
     Json entry;
     entry["name"] = file.name;
     entry["bytes"] = file.size_bytes;
     out["files"].push_back(std::move(entry));
   }
   out["bytes"] = total_bytes(made.model.files());
-  out["written_bytes"] = made.written_bytes;
+  out["written_bytes"] = total_bytes(made.files);
   out["tokenizer"] = has_tokenizer(made.model);
   if (options.dry_run) {
     out["parameters"] = made.facts.num_parameters;
+    out["weight_bytes"] = made.facts.weight_bytes;
     out["state_bytes_per_token"] = made.facts.state_bytes_per_token;
   }
   out["dry_run"] = options.dry_run;
@@ -188,23 +188,26 @@ std::string describe(const Options& options, const Export& made, const Console& 
   std::string out = fmt::format("{} to {} in {}: {}\n\n", printable(metadata.architecture),
                                 made.model.export_format(), name(dtype_of(made.model)), components);
   Table files({"file", ">size"});
-  for (const ArtifactFile& file : made.model.files()) {
+  for (const ArtifactFile& file : made.files) {
     files.add({file.name, options.dry_run ? format_exact(file.size_bytes) + " B"
                                           : format_bytes(file.size_bytes)});
   }
   out += files.text() + "\n";
+  const uint64_t bytes = total_bytes(made.files);
   if (options.dry_run) {
-    out += fmt::format("{} parameters", format_exact(made.facts.num_parameters));
+    out +=
+        fmt::format("{} parameters, in memory {} B when it runs",
+                    format_exact(made.facts.num_parameters), format_exact(made.facts.weight_bytes));
     if (made.facts.state_bytes_per_token > 0) {
-      out +=
-          fmt::format(", {} B of cache per token", format_exact(made.facts.state_bytes_per_token));
+      out += fmt::format(", and {} B of cache per token of a sequence",
+                         format_exact(made.facts.state_bytes_per_token));
     }
     return out + fmt::format("\n{} would write {} to {}\n",
                              console.tinted(Tint::kGreen, "Dry run:"),
-                             format_bytes(made.written_bytes), printable(options.output));
+                             format_bytes(bytes), printable(options.output));
   }
   return out + fmt::format("{} {} to {} in {}\n", console.tinted(Tint::kGreen, "Wrote"),
-                           format_bytes(made.written_bytes), printable(options.output),
+                           format_bytes(bytes), printable(options.output),
                            format_duration(made.seconds));
 }
 

@@ -164,14 +164,25 @@ constexpr Description kDescription = {
         "  tranship inspect config.json --graph --task forward\n"
         "  tranship inspect SmolLM2-135M-Instruct.Q4_1.gguf --component decode --graph decode.svg"};
 
+/// Whether a directory holds an export, be it one that is not whole.
+bool is_artifact(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  if (std::filesystem::exists(directory / "export.json", ignored)) return true;
+  bool has_programs = false;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".safetensors" || extension == ".gguf") return false;
+    has_programs |= extension == ".onnx";
+  }
+  return has_programs;
+}
+
 }  // namespace
 
 PathKind kind_of(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return std::filesystem::exists(path / "export.json", ignored) ? PathKind::kArtifact
-                                                                  : PathKind::kCheckpoint;
-  }
+  if (std::filesystem::is_directory(path, ignored))
+    return is_artifact(path) ? PathKind::kArtifact : PathKind::kCheckpoint;
   if (!std::filesystem::exists(path, ignored))
     fail(ErrorKind::kIo, "[inspect] there is nothing at '{}'", path.string());
   const std::string extension = path.extension().string();

@@ -108,7 +108,7 @@ Json report_onnx(const std::filesystem::path& path) {
 Json report_artifact(const std::filesystem::path& path, const Sink& sink) {
   const std::filesystem::path file = path / exporters::kManifestFile;
   const exporters::Manifest manifest =
-      exporters::read_manifest(file.string(), read_text(file), sink);
+      exporters::read_manifest(file.string(), exporters::manifest_text(path), sink);
   Json report;
   report["kind"] = "artifact";
   report["path"] = printable(path.string());

@@ -43,6 +43,7 @@ ModelFacts facts_of(const ir::Program& made) {
   ModelFacts facts;
   for (const auto& [name, source] : made.parameters) {
     facts.num_parameters += static_cast<uint64_t>(source->num_elements());
+    facts.weight_bytes += source->size_bytes();
   }
   const ir::Component& last = made.components.back();
   for (const ir::State& state : last.states)

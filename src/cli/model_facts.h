@@ -11,6 +11,7 @@ namespace tranship::cli {
 
 struct ModelFacts {
   uint64_t num_parameters = 0;         // of all components together, tied weights once
+  uint64_t weight_bytes = 0;           // their bytes in the graphs' dtype: in memory when it runs
   uint64_t state_bytes_per_token = 0;  // by how much the cache of one sequence grows; 0 without one
   bool tied_embeddings = false;        // the embedding's weight serves another layer too
 };

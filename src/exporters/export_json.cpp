@@ -1,5 +1,9 @@
 #include "exporters/export_json.h"
 
+#include <algorithm>
+#include <system_error>
+
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file_hash.h"
 #include "base/json.h"
@@ -194,7 +198,42 @@ void check_schema(const Place& document, const Sink& sink) {
   }
 }
 
+/// Errors: io: the directory is none, or holds no whole export.
+[[noreturn]] void fail_without_manifest(const std::filesystem::path& directory) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory, error)) {
+    fail(ErrorKind::kIo,
+         "[load] '{}' is no directory, or is not there (`tranship export` makes one)",
+         directory.string());
+  }
+  std::vector<std::string> parts;
+  for (const std::filesystem::directory_entry& entry :
+       std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".onnx") || name.ends_with(".onnx.data") || is_leftover(entry.path()))
+      parts.push_back(name);
+  }
+  if (parts.empty()) {
+    fail(ErrorKind::kIo,
+         "[load] '{}' holds no export: there is no {} (`tranship export` makes one)",
+         directory.string(), kManifestFile);
+  }
+  std::ranges::sort(parts);
+  fail(ErrorKind::kIo,
+       "[load] '{}' holds an export that is not whole: there are {}, and no {}, which is written "
+       "last. It was interrupted, or it is still being written: wait, or export again",
+       directory.string(), listed(parts, 6), kManifestFile);
+}
+
 }  // namespace
+
+std::string manifest_text(const std::filesystem::path& directory) {
+  constexpr uint64_t kLimitBytes = 64u << 20;
+  const std::filesystem::path file = directory / kManifestFile;
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) fail_without_manifest(directory);
+  return read_text(file, kLimitBytes);
+}
 
 std::string write_manifest(const Manifest& manifest) {
   Json components = Json::object();
@@ -210,6 +249,8 @@ std::string write_manifest(const Manifest& manifest) {
     ours = {{"version", version()}, {"files", files_json(manifest.files)}};
     ours["hash_scheme"] = kHashScheme;
     if (!manifest.small_files.empty()) ours["small_files"] = files_json(manifest.small_files);
+    if (!manifest.referred_files.empty())
+      ours["referred_files"] = files_json(manifest.referred_files);
     const std::string hash = hash_of_document(document);
     ours["hash"] = hash;
   }
@@ -234,6 +275,7 @@ Manifest read_manifest(std::string_view where, std::string_view text, const Sink
   manifest.components = read_components(document.at("components"));
   manifest.files = read_files(document, "files");
   manifest.small_files = read_files(document, "small_files");
+  manifest.referred_files = read_files(document, "referred_files");
   return manifest;
 }
 

@@ -2,6 +2,7 @@
 // Transformers' format (schema_version 1), with a block of our own that its loader passes over.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ struct Manifest {
   std::vector<ArtifactFile> files;
   /// The small files that were written with them. They may be edited: only `verify` looks at this.
   std::vector<ArtifactFile> small_files = {};
+  /// Files of the checkpoint beside it that hold weights; `hash` is of samples.
+  std::vector<ArtifactFile> referred_files = {};
 };
 
 /// What stands for a hash before it is known, as long as one.
@@ -33,6 +36,10 @@ inline constexpr std::string_view kNoHashYet = "0000000000000000";
 /// Whether export.json is as tranship wrote it; nothing if it has no hash of itself.
 /// Errors: those of read_manifest.
 std::optional<bool> is_as_written(std::string_view where, std::string_view text);
+
+/// The text of a directory's export.json. Errors: io if there is none; the message says whether
+/// there is an export that is not whole, and what to do.
+std::string manifest_text(const std::filesystem::path& directory);
 
 /// The text of the file.
 std::string write_manifest(const Manifest& manifest);

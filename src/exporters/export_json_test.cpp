@@ -89,6 +89,24 @@ TEST(ExportJson, cut_off_anywhere_is_corrupt) {
   }
 }
 
+TEST(ExportJson, a_flip_of_any_byte_is_seen) {
+  const std::string text = write_manifest(example());
+  EXPECT_EQ(is_as_written("export.json", text), true);
+  for (size_t at = 0; at < text.size(); ++at) {
+    std::string changed = text;
+    changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
+    try {
+      const Manifest manifest = read_manifest("export.json", changed);
+      const std::optional<bool> as_written = is_as_written("export.json", changed);
+      // Without a hash, what remains says that it must have one.
+      const bool must_have = manifest.components.at(0).metadata.packages.contains("tranship");
+      EXPECT_TRUE(as_written ? !*as_written : must_have) << at;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kCorrupt) << at;
+    }
+  }
+}
+
 TEST(ExportJson, wrong_types_are_corrupt_with_their_path) {
   EXPECT_THAT(message_of("[]"), HasSubstr("the file is a JSON array, expected an object"));
   EXPECT_THAT(message_of(R"({"export_format": 3})"),

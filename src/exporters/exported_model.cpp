@@ -168,8 +168,10 @@ NamedTensors ExportedModel::run(std::string_view name, const NamedTensors& input
   }
   const onnx::Session& session = impl_->session(name, sink);
   const CallSinks::Call call(*impl_->sinks, sink);
-  exporters::check_sizes(ports, impl_->artifact->ranges.at(std::string(name)),
-                         is_complete ? inputs : fed.tensors);
+  const auto ranges = impl_->artifact->ranges.find(std::string(name));
+  exporters::check_sizes(
+      ports, ranges == impl_->artifact->ranges.end() ? exporters::Ranges() : ranges->second,
+      is_complete ? inputs : fed.tensors);
   return session.run(is_complete ? inputs : fed.tensors);
 }
 

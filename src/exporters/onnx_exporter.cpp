@@ -61,6 +61,10 @@ void add_components(const tasks::TaskProgram& made, const ShapePlan& shapes, DTy
     artifact.manifest.files.push_back(
         {file.name, file.size_bytes, std::string(exporters::kNoHashYet)});
   }
+  for (const onnx::PlannedFile& file : artifact.program->referred_files()) {
+    artifact.manifest.referred_files.push_back(
+        {file.name, file.size_bytes, std::string(exporters::kNoHashYet)});
+  }
 }
 
 /// A graph that takes one length only is no use for text of any length.
@@ -77,14 +81,24 @@ void warn_of_fixed_lengths(const ShapePlan& shapes, const Sink& sink) {
   }
 }
 
+/// A model of text without a tokenizer is a result that people must know of.
+void report_tokenizer(const CheckpointData& checkpoint, const ir::Program& program,
+                      const Sink& sink) {
+  if (checkpoint.kind == CheckpointKind::kSynthetic) return;
+  for (const ir::Component& component : program.components) {
+    for (const ir::Node* node : component.graph->inputs()) {
+      if (!ir::as<ir::Input>(*node->op).name.ends_with("input_ids")) continue;
+      const std::string problem = exporters::tokenizer_problem(checkpoint);
+      if (!problem.empty()) sink.warn(problem);
+      return;
+    }
+  }
+}
+
 ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const OnnxConfig& config,
                           const Sink& sink) {
   check_config(checkpoint, config);
-  if (checkpoint.data().kind != CheckpointKind::kSynthetic) {
-    const std::string problem = exporters::tokenizer_problem(checkpoint.data());
-    if (!problem.empty()) sink.warn(problem);
-  }
   const DType dtype =
       config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
   if (dtype == DType::kBF16) {
@@ -101,6 +115,7 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
   tasks::TaskProgram made = task == Task::kForward
                                 ? tasks::forward(checkpoint.data(), options, sink)
                                 : tasks::generation(checkpoint.data(), options, sink);
+  report_tokenizer(checkpoint.data(), made.program, sink);
   const ShapePlan shapes = exporters::plan_shapes(made.program, sample_inputs, config);
   exporters::apply_shapes(shapes, made.program);
   if (task == Task::kGeneration) warn_of_fixed_lengths(shapes, sink);

@@ -9,6 +9,7 @@
 #include "base/file_hash.h"
 #include "base/mapped_file.h"
 #include "exporters/exported_model.h"
+#include "exporters/referred_files.h"
 #include "formats/onnx/model_summary.h"
 
 namespace tranship {
@@ -20,8 +21,6 @@ using exporters::Manifest;
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr uint64_t kManifestLimitBytes = 64u << 20;
 
 /// Makes a directory and those above it. What was made goes away with the object, if nothing is in
 /// it by then: an export that failed leaves no empty directory.
@@ -95,6 +94,7 @@ void record(const std::vector<onnx::PlannedFile>& programs, const fs::path& dire
     file.size_bytes = written->bytes().size();
     file.hash = hash_of(written->bytes());
   }
+  exporters::record_referred(directory, manifest.referred_files);
 }
 
 /// Copies the programs of a loaded artifact.
@@ -184,46 +184,18 @@ std::vector<ArtifactFile> find_files(const Artifact& artifact) {
   return files;
 }
 
-/// Errors: io: the directory is none, or holds no whole export.
-[[noreturn]] void fail_without_manifest(const fs::path& directory) {
-  std::error_code error;
-  if (!fs::is_directory(directory, error)) {
-    fail(ErrorKind::kIo,
-         "[load] '{}' is no directory, or is not there (`tranship export` makes one)",
-         directory.string());
-  }
-  std::vector<std::string> parts;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with(".onnx") || name.ends_with(".onnx.data") || is_leftover(entry.path()))
-      parts.push_back(name);
-  }
-  if (parts.empty()) {
-    fail(ErrorKind::kIo,
-         "[load] '{}' holds no export: there is no {} (`tranship export` makes one)",
-         directory.string(), kManifestFile);
-  }
-  std::ranges::sort(parts);
-  fail(ErrorKind::kIo,
-       "[load] '{}' holds an export that is not whole: there are {}, and no {}, which is written "
-       "last. It was interrupted, or it is still being written: wait, or export again",
-       directory.string(), listed(parts, 6), kManifestFile);
-}
-
 Artifact load(const fs::path& directory, const Sink& sink) {
-  const fs::path manifest = directory / kManifestFile;
-  std::error_code ignored;
-  if (!fs::exists(manifest, ignored)) fail_without_manifest(directory);
   Artifact artifact;
   artifact.directory = directory;
-  artifact.manifest =
-      exporters::read_manifest(manifest.string(), read_text(manifest, kManifestLimitBytes), sink);
+  artifact.manifest = exporters::read_manifest((directory / kManifestFile).string(),
+                                               exporters::manifest_text(directory), sink);
   if (artifact.manifest.export_format != OnnxExporter::kExportFormat) {
     fail(ErrorKind::kUnsupported,
          "[load] '{}' is an export to '{}'; this tranship runs exports to 'onnx'",
          directory.string(), artifact.manifest.export_format);
   }
   check_sizes(artifact);
+  exporters::check_referred(directory, artifact.manifest.referred_files);
   for (const Manifest::Component& component : artifact.manifest.components) {
     size_of(directory / component.file);
     onnx::ModelSummary summary = onnx::read_summary(directory / component.file);
@@ -242,25 +214,19 @@ Artifact load(const fs::path& directory, const Sink& sink) {
 
 }  // namespace
 
-std::vector<ArtifactFile> ExportedModel::files() const {
-  std::vector<ArtifactFile> files = impl_->artifact->manifest.files;
-  for (ArtifactFile& file : exporters::list(impl_->artifact->small_files))
-    files.push_back(std::move(file));
-  files.push_back(
-      {std::string(kManifestFile), exporters::write_manifest(impl_->artifact->manifest).size()});
-  return files;
-}
-
 std::vector<ArtifactFile> ExportedModel::files(const fs::path& directory) const {
-  std::vector<ArtifactFile> written = files();
-  std::set<std::string> small;
-  for (const ArtifactFile& file : exporters::list(impl_->artifact->small_files))
-    small.insert(file.name);
-  std::erase_if(written, [&](const ArtifactFile& file) {
-    return small.contains(file.name) &&
-           exporters::stays(impl_->artifact->small_files, directory, file.name);
-  });
-  return written;
+  const exporters::SmallFiles& small_files = impl_->artifact->small_files;
+  Manifest manifest = impl_->artifact->manifest;
+  std::vector<ArtifactFile> files = manifest.files;
+  for (ArtifactFile& file : exporters::list(small_files)) {
+    if (!exporters::stays(small_files, directory, file.name)) files.push_back(std::move(file));
+  }
+  for (ArtifactFile& file : manifest.small_files) {  // export.json records what will be there
+    if (exporters::stays(small_files, directory, file.name))
+      file.size_bytes = size_of(directory / file.name);
+  }
+  files.push_back({std::string(kManifestFile), exporters::write_manifest(manifest).size()});
+  return files;
 }
 
 void ExportedModel::save_pretrained(const fs::path& directory, const Sink& sink) const {

@@ -50,6 +50,7 @@ class Planner {
     for (const auto& [symbol, size] : config_.static_shapes) fix(symbol, size);
     bind_samples();
     fix_rest();
+    check_product();
     check_samples();
     make_examples();
     return std::move(plan_);
@@ -220,6 +221,23 @@ class Planner {
          "give sample inputs, or let it "
          "stay open (dynamic = true; --dynamic)",
          listed(to_list(unknown)), fmt::join(unknown, "=N,"));
+  }
+
+  /// Each size may make sense, and not all of them together.
+  void check_product() const {
+    constexpr double kMost = 0x1p36;
+    double product = 1;
+    std::vector<std::string> all;
+    for (const auto& [symbol, size] : plan_.sizes) {
+      product *= static_cast<double>(size);
+      all.push_back(fmt::format("{} = {}", symbol, size));
+    }
+    if (product <= kMost) return;
+    fail(
+        ErrorKind::kInvalidArgument,
+        "[export] {}: together {:.2g} places, and a tensor holds some numbers for each: no machine "
+        "has the memory for that",
+        listed(all), product);
   }
 
   void check_samples() const {

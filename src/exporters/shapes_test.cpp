@@ -155,6 +155,10 @@ TEST(Shapes, contradictions_are_errors) {
               HasSubstr("expected 1 to 2147483647"));
   EXPECT_THAT(message_of(p, {}, {.dynamic = true, .static_shapes = {{"batch", 1000000000000}}}),
               HasSubstr("the size of 'batch' is 1000000000000, expected 1 to 2147483647"));
+  EXPECT_THAT(
+      message_of(p, {},
+                 {.dynamic = true, .static_shapes = {{"batch", 2000000}, {"sequence", 2000000}}}),
+      HasSubstr("'batch = 2000000', 'sequence = 2000000': together 4e+12 places"));
   EXPECT_THAT(message_of(p, {}, {.dynamic = true, .dims = {{"batch", {"batch", 0, 2}}}}),
               HasSubstr("the range of 'batch' begins at 0, expected 1 or more"));
   EXPECT_THAT(message_of(p, {}, {.dynamic = true, .dims = {{"batch", {"batch", 3, 2}}}}),

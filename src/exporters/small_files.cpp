@@ -108,12 +108,6 @@ SmallFiles small_files_in(const fs::path& directory) {
   return files;
 }
 
-bool stays(const SmallFiles& files, const fs::path& directory, const std::string& name) {
-  std::error_code ignored;
-  return same_place(files.home, directory) &&
-         fs::exists(fs::symlink_status(directory / name, ignored));
-}
-
 std::vector<ArtifactFile> list(const SmallFiles& files) {
   std::map<std::string, uint64_t> sizes;
   for (const auto& [name, text] : all_texts(files)) sizes[name] = text.size();
@@ -126,6 +120,12 @@ std::vector<ArtifactFile> list(const SmallFiles& files) {
   out.reserve(sizes.size());
   for (const auto& [name, size] : sizes) out.push_back({name, size});
   return out;
+}
+
+bool stays(const SmallFiles& files, const fs::path& directory, const std::string& name) {
+  std::error_code ignored;
+  return same_place(files.home, directory) &&
+         fs::exists(fs::symlink_status(directory / name, ignored));
 }
 
 void write(const SmallFiles& files, const fs::path& directory) {

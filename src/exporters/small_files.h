@@ -35,8 +35,7 @@ std::string tokenizer_problem(const CheckpointData& checkpoint);
 
 /// Names and sizes as they will be written.
 std::vector<ArtifactFile> list(const SmallFiles& files);
-/// Whether a file of that name is in the directory already and stays as it is: it is the
-/// checkpoint's own.
+/// Whether `directory` has that file already and keeps it: in the checkpoint's own directory.
 bool stays(const SmallFiles& files, const std::filesystem::path& directory,
            const std::string& name);
 /// Errors: io.

@@ -10,6 +10,7 @@
 #include "base/file_hash.h"
 #include "base/mapped_file.h"
 #include "exporters/export_json.h"
+#include "exporters/referred_files.h"
 #include "formats/onnx/model_summary.h"
 
 namespace tranship::exporters {
@@ -17,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Kind = FileVerdict::Kind;
-
-constexpr uint64_t kManifestLimitBytes = 64u << 20;
 
 /// One look at a directory.
 class Check {
@@ -30,7 +29,7 @@ class Check {
     const std::string where = (directory_ / name).string();
     Manifest manifest;
     try {
-      const std::string text = read_text(directory_ / name, kManifestLimitBytes);
+      const std::string text = manifest_text(directory_);
       manifest = read_manifest(where, text, sink_);
       check_manifest(is_as_written(where, text), is_of_tranship(manifest));
     } catch (const Error& error) {
@@ -41,6 +40,7 @@ class Check {
     for (const auto* files : {&manifest.files, &manifest.small_files}) {
       for (const ArtifactFile& file : *files) check_recorded(file);
     }
+    for (const ArtifactFile& file : manifest.referred_files) check_referred(file);
     for (const Manifest::Component& component : manifest.components) check_program(component.file);
     return std::move(verdicts_);
   }
@@ -89,6 +89,20 @@ class Check {
       const bool is_same = hash == file.hash;
       add(file.name, is_same ? Kind::kSame : Kind::kWrong,
           is_same ? "" : fmt::format("was changed: its hash is {}, expected {}", hash, file.hash));
+    } catch (const Error& error) {
+      add(file.name, Kind::kWrong, error.what());
+    }
+  }
+
+  /// Of weights in the checkpoint only samples are known.
+  void check_referred(const ArtifactFile& file) {
+    seen_.insert(file.name);
+    try {
+      const std::string fault = find_fault(directory_, file);
+      add(file.name, fault.empty() ? Kind::kUnknown : Kind::kWrong,
+          fault.empty() ? "is the checkpoint's own: size and samples are those of the export, not "
+                          "every byte was recorded"
+                        : fault);
     } catch (const Error& error) {
       add(file.name, Kind::kWrong, error.what());
     }

@@ -21,16 +21,19 @@ namespace {
 
 using generation::SequenceText;
 
+/// A number of the model's, if config.json has it, or its text_config.
+std::optional<int64_t> number_of(const std::string& config_json, std::string_view key) {
+  if (config_json.empty()) return std::nullopt;
+  const Config config = Config::parse("config.json", config_json);
+  if (const std::optional<int64_t> found = config.find_integer(key)) return found;
+  const std::optional<Config> text_config = config.find_object("text_config");
+  return text_config ? text_config->find_integer(key) : std::nullopt;
+}
+
 /// How many positions the model has, if config.json says so.
 std::optional<int64_t> max_positions_of(const std::string& config_json) {
-  if (config_json.empty()) return std::nullopt;
-  constexpr std::string_view kKey = "max_position_embeddings";
-  const Config config = Config::parse("config.json", config_json);
-  for (const std::string_view key : {kKey, std::string_view("max_target_positions")}) {
-    if (const std::optional<int64_t> found = config.find_integer(key)) return found;
-  }
-  const std::optional<Config> text_config = config.find_object("text_config");
-  return text_config ? text_config->find_integer(kKey) : std::nullopt;
+  const auto found = number_of(config_json, "max_position_embeddings");
+  return found ? found : number_of(config_json, "max_target_positions");
 }
 
 /// The prompts to run: an empty one becomes the BOS token. Errors: invalid_argument.
@@ -53,6 +56,20 @@ std::vector<std::vector<int64_t>> checked_prompts(std::span<const std::vector<in
     }
   }
   return out;
+}
+
+/// Errors: invalid_argument for tokens that the model does not have.
+void check_ids(std::span<const std::vector<int64_t>> prompts, std::optional<int64_t> vocab_size) {
+  if (!vocab_size) return;
+  for (const std::vector<int64_t>& prompt : prompts) {
+    for (const int64_t id : prompt) {
+      if (id < *vocab_size) continue;
+      fail(ErrorKind::kInvalidArgument,
+           "[generate] a prompt has the id {}, and the model has the ids 0 to {}: is the tokenizer "
+           "another model's?",
+           id, *vocab_size - 1);
+    }
+  }
 }
 
 /// Errors: invalid_argument for a size outside of the export's range. `past` grows up to what is
@@ -163,6 +180,17 @@ Job speech_job(GeneratorImpl& impl, size_t num_rows, const GenerationConfig& con
   return job;
 }
 
+/// Errors: invalid_argument for ids that are negative, which a graph would count from the end.
+void check_ids(const NamedTensors& inputs) {
+  for (const auto& [name, tensor] : inputs) {
+    if (!name.ends_with("input_ids") || tensor.dtype() != DType::kI64) continue;
+    const auto negative = std::ranges::find_if(tensor.i64(), [](int64_t id) { return id < 0; });
+    if (negative == tensor.i64().end()) continue;
+    fail(ErrorKind::kInvalidArgument, "[generate] {} has the id {}: ids are not negative", name,
+         *negative);
+  }
+}
+
 /// Errors: invalid_argument, for a model without an encoder, or inputs that are not a batch.
 Job job_from(GeneratorImpl& impl, NamedTensors inputs, const GenerationConfig& config) {
   if (impl.encoder_decoder == nullptr) {
@@ -175,6 +203,7 @@ Job job_from(GeneratorImpl& impl, NamedTensors inputs, const GenerationConfig& c
   if (main == inputs.end() || main->second.shape().empty() || main->second.shape()[0] < 1) {
     fail(ErrorKind::kInvalidArgument, "[generate] the encoder needs '{}' [batch, ...]", first);
   }
+  check_ids(inputs);
   const int64_t num_rows = main->second.shape()[0];
   const bool is_speech = first == "input_features" && !inputs.contains(kDecoderIds);
   Job job = {.prompts = {}, .config = config};
@@ -228,6 +257,7 @@ GenerationResult run(GeneratorImpl& impl, const Job& job, generation::Watch watc
   const GenerationConfig& config = job.config;
   size_t longest = 0;
   for (const auto& prompt : job.prompts) longest = std::max(longest, prompt.size());
+  check_ids(job.prompts, number_of(impl.config_json, "vocab_size"));
   const auto length = static_cast<int64_t>(longest);
   const std::optional<int64_t> max_positions = max_positions_of(impl.config_json);
   const generation::LoopOptions options = {
@@ -357,7 +387,11 @@ Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 
 GenerationConfig Generator::generation_config() const {
-  return GenerationConfig::from_json(impl_->generation_config_json, impl_->config_json);
+  try {
+    return GenerationConfig::from_json(impl_->generation_config_json, impl_->config_json);
+  } catch (const Error& error) {
+    fail(error.kind(), "{} (of '{}')", error.what(), impl_->directory.string());
+  }
 }
 
 const Tokenizer& Generator::tokenizer() {

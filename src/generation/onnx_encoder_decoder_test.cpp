@@ -108,6 +108,9 @@ TEST_F(TinyT5, the_decoder_may_be_given_a_beginning) {
   const auto expected = run["new_ids"].get<std::vector<Ids>>();
   EXPECT_EQ(new_ids(generator.generate_from(inputs, config_of(run))), expected)
       << "the start is put before it";
+  inputs.at("decoder_input_ids").set(3, -1);
+  EXPECT_THAT(error_of([&] { generator.generate_from(inputs, config_of(run)); }).what(),
+              HasSubstr("decoder_input_ids has the id -1"));
   inputs.erase("decoder_input_ids");
   const auto plain = model_["runs"][0]["new_ids"].get<std::vector<Ids>>();
   EXPECT_EQ(new_ids(generator.generate_from(inputs, config_of(run))), plain);

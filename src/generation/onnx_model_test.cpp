@@ -153,6 +153,21 @@ TEST_F(TinyLlama, graphs_that_take_one_length_only_are_warned_of_and_do_not_open
   }
 }
 
+TEST_F(TinyLlama, ids_that_the_model_does_not_have_are_refused_before_it_runs) {
+  Generator generator = exported();
+  const std::vector<Ids> prompts = {{5, 6}, {1000000}};
+  const Error error = error_of([&] { generator.generate(prompts, {.max_new_tokens = 3}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.what(), HasSubstr("has the id 1000000, and the model has the ids 0 to "));
+}
+
+TEST_F(TinyLlama, a_generation_config_that_is_wrong_is_told_with_its_directory) {
+  exported();
+  folder_.write("generation_config.json", "{");
+  const Error error = error_of([&] { Generator::open(folder_.path()).generation_config(); });
+  EXPECT_THAT(error.what(), HasSubstr(folder_.path().string()));
+}
+
 TEST_F(TinyLlama, a_fixed_batch_takes_so_many_prompts) {
   Generator generator = exported({.static_shapes = {{"batch", 2}}});
   const std::vector<Ids> two = {{5, 6}, {7}};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -12,11 +13,19 @@ namespace {
 
 constexpr const char* kForced = "forced_decoder_ids";
 
+/// Errors: corrupt for what cannot be a token.
+int64_t checked_id(std::string_view key, int64_t id) {
+  if (id >= 0 && id <= std::numeric_limits<int32_t>::max()) return id;
+  fail(ErrorKind::kCorrupt, "[generate] {} has the id {}, expected 0 to {}", key, id,
+       std::numeric_limits<int32_t>::max());
+}
+
 std::map<std::string, int64_t> read_ids(const Config& config, std::string_view key) {
   std::map<std::string, int64_t> ids;
   const std::optional<Config> object = config.find_object(key);
   if (!object) return ids;
-  for (const std::string& name : object->keys()) ids.emplace(name, object->integer(name));
+  for (const std::string& name : object->keys())
+    ids.emplace(name, checked_id(key, object->integer(name)));
   return ids;
 }
 
@@ -41,7 +50,9 @@ std::vector<std::optional<int64_t>> read_forced(std::string_view where, std::str
            "[generate] '{}': {} is {}, expected an entry for each of the places 1, 2 and so on",
            where, kForced, to_python_json_line(*list));
     }
-    forced.push_back(entry[1].is_null() ? std::nullopt : std::optional(entry[1].get<int64_t>()));
+    std::optional<int64_t> id;
+    if (!entry[1].is_null()) id = checked_id(kForced, entry[1].get<int64_t>());
+    forced.push_back(id);
   }
   return forced;
 }
@@ -86,6 +97,7 @@ SpeechTokens read_speech_tokens(std::string_view generation_config_json,
     tokens.lang_to_id = read_ids(config, "lang_to_id");
     tokens.task_to_id = read_ids(config, "task_to_id");
     tokens.no_timestamps_token_id = config.find_integer("no_timestamps_token_id");
+    checked_id("no_timestamps_token_id", tokens.no_timestamps_token_id.value_or(0));
     tokens.is_multilingual = config.boolean("is_multilingual", true);
     tokens.forced = read_forced(kFile, generation_config_json);
   }

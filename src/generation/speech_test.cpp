@@ -49,6 +49,11 @@ TEST(Speech, forced_ids_that_are_not_pairs_in_order_are_refused) {
     EXPECT_EQ(error(text).kind(), ErrorKind::kCorrupt) << text;
     EXPECT_THAT(error(text).what(), HasSubstr("forced_decoder_ids"));
   }
+  for (const char* text :
+       {R"({"forced_decoder_ids": [[1, -5]]})", R"({"lang_to_id": {"<|en|>": -1}})",
+        R"({"task_to_id": {"transcribe": 4294967296}})", R"({"no_timestamps_token_id": -1})",
+        R"({"forced_decoder_ids": [[1, 18446744073709551615]]})"})
+    EXPECT_EQ(error(text).kind(), ErrorKind::kCorrupt) << text;
   const Error gap = error(R"({"forced_decoder_ids": [[1, 5], [3, 6]]})");
   EXPECT_EQ(gap.kind(), ErrorKind::kUnsupported);
   EXPECT_THAT(gap.what(), AllOf(HasSubstr("[[1, 5], [3, 6]]"), HasSubstr("places 1, 2")));

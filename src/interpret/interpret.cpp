@@ -26,8 +26,12 @@ class Run {
   std::vector<Array> operator()(std::vector<Array> inputs) {
     bind(std::move(inputs));
     check_assumptions();
+    const std::vector<const Node*> last_uses = find_last_uses();
     for (const Node& n : graph_.nodes()) {
       if (n.kind() != OpKind::kInput) run(n);
+      for (const ValueId id : n.inputs) {
+        if (id != ir::kAbsent && last_uses[static_cast<size_t>(id)] == &n) at(id) = Array();
+      }
     }
     std::vector<Array> outputs;
     for (const ir::Output& o : graph_.outputs()) outputs.push_back(at(o.value));
@@ -36,6 +40,19 @@ class Run {
 
  private:
   Array& at(ValueId id) { return values_[static_cast<size_t>(id)]; }
+
+  /// By value: the node after which it may go, so that not all weights are held at once; null for
+  /// an output.
+  std::vector<const Node*> find_last_uses() const {
+    std::vector<const Node*> last(graph_.num_values());
+    for (const Node& n : graph_.nodes()) {
+      for (const ValueId id : n.inputs) {
+        if (id != ir::kAbsent) last[static_cast<size_t>(id)] = &n;
+      }
+    }
+    for (const ir::Output& o : graph_.outputs()) last[static_cast<size_t>(o.value)] = nullptr;
+    return last;
+  }
 
   void bind(std::vector<Array> inputs) {
     const std::vector<const Node*> nodes = graph_.inputs();

@@ -41,7 +41,8 @@ std::unique_ptr<Graph> expert_body(ActivationKind fn, int64_t chosen, const Type
       matmul_transposed(decompose_activation(fn, gate) * up, gather(down, e, 0));  // [n, H]
   const Value scaled = made * unsqueeze(gather(weight, choices, 0), {1});
   g.add_output("going", constant(g, Tensor::of_bool({true}, {})));
-  g.add_output("sum", scatter_nd(sum, unsqueeze(rows, {1}), scaled, ScatterReduction::kAdd));
+  g.add_output("sum", scatter_nd(sum, unsqueeze(rows, {1}), cast(scaled, sum.dtype()),
+                                 ScatterReduction::kAdd));
   return body;
 }
 
@@ -71,14 +72,15 @@ Value decompose_moe(Graph& to, ActivationKind fn, std::span<const Value> operand
   const std::vector<Value> captured = {
       squeeze(hits.indices, {1}), x, expert, weight, gate_up, down};
   std::vector<std::unique_ptr<Graph>> graphs;
-  graphs.push_back(expert_body(fn, chosen, x.type(), captured));
+  graphs.push_back(expert_body(fn, chosen, {DType::kF32, x.shape()}, captured));
   Loop loop;
   loop.num_carried = 1;
   std::vector<Value> inputs = {dim_to_tensor(to, hits.count),
                                constant(to, Tensor::of_bool({true}, {})),
-                               full(to, x.dtype(), 0, x.shape())};
+                               full(to, DType::kF32, 0, x.shape())};
   inputs.insert(inputs.end(), captured.begin(), captured.end());
-  return reshape(to.add(make(loop), inputs, "", std::move(graphs))[0], shape);
+  const Value sum = to.add(make(loop), inputs, "", std::move(graphs))[0];
+  return reshape(cast(sum, x.dtype()), shape);
 }
 
 std::vector<Value> decompose_selective_scan(Graph& to, std::span<const Value> operands) {

@@ -6,7 +6,7 @@
 namespace tranship::ir {
 
 /// operands: those of Moe. A Loop over the experts that some token has chosen: each takes its
-/// tokens' rows, and adds to their results.
+/// tokens' rows, and adds to their results, in f32.
 Value decompose_moe(Graph& to, ActivationKind fn, std::span<const Value> operands);
 
 /// operands: those of SelectiveScan. A Scan over the sequence; nothing of the kind for a single

@@ -54,9 +54,10 @@ Tensor embeddings(Scope m, Tensor pixels, const VitConfig& c) {
   const Dim rows = x.shape()[2], columns = x.shape()[3];
   x = ir::transpose(ir::reshape(x, {batch, hidden, rows * columns}), {0, 2, 1});  // [B, P, hidden]
   const Tensor first = ir::expand(m.param("cls_token", {1, 1, hidden}), {batch, 1, hidden});
+  x = ir::concat({first, x}, 1);
   const Tensor table =
       m.param("position_embeddings", {1, c.grid.rows * c.grid.columns + 1, hidden});
-  return ir::concat({first, x}, 1) + resized_positions(table, c.grid, rows, columns);
+  return x + resized_positions(table, c.grid, rows, columns);
 }
 
 Tensor layer(Scope m, Tensor x, const VitConfig& c) {

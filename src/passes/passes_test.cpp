@@ -43,6 +43,27 @@ end
 )");
 }
 
+TEST(Passes, SimplifyDropsAResizeThatKeepsTheSizeUnlessItHasScales) {
+  constexpr std::string_view kText = R"(graph g
+  %0 = Input {name="x", dtype=f32, shape=[n, 3, h, 8]} : f32[n, 3, h, 8]
+  %1 = Resize(%0) {mode=cubic, coordinates=half_pixel, antialias=false, sizes=[h, 8], scales=[SCALES]} : f32[n, 3, h, 8]
+  output y %1
+end
+)";
+  const auto with = [&](std::string_view scales) {
+    std::string text(kText);
+    return text.replace(text.find("SCALES"), 6, scales);
+  };
+  EXPECT_EQ(after(with(""), [](GraphPtr& g) { return simplify(g) | eliminate_dead_code(g); }),
+            R"(graph g
+  %0 = Input {name="x", dtype=f32, shape=[n, 3, h, 8]} : f32[n, 3, h, 8]
+  output y %0
+end
+)");
+  GraphPtr scaled = ir::parse(with("1.05, 1"));
+  EXPECT_FALSE(simplify(scaled));
+}
+
 TEST(Passes, SimplifyKeepsAFactorThatWidens) {
   GraphPtr graph = ir::parse(R"(graph g
   %0 = Input {name="x", dtype=f32, shape=[4]}
@@ -69,6 +90,50 @@ end
   output y %0
 end
 )");
+}
+
+TEST(Passes, BothResultsOfAnOrderAreComputedOnce) {
+  EXPECT_EQ(after(R"(graph g
+  %0 = Constant {value=f32[3](2, 5, 3)}
+  %1, %2 = TopK(%0) {axis=0, k=2}
+  output a %1
+  output b %2
+end
+)",
+                  [](GraphPtr& g) { return fold_constants(g) | eliminate_dead_code(g); }),
+            R"(graph g
+  %0 = Constant {value=f32[2](5, 3)} : f32[2]
+  %1 = Constant {value=i64[2](1, 2)} : i64[2]
+  output a %0
+  output b %1
+end
+)");
+}
+
+TEST(Passes, TheOriginOfASizeStaysAsLongAsTheSizeIsNamed) {
+  constexpr std::string_view kText = R"(graph g
+  range found 0 any
+  range unused 0 any
+  %0 = Input {name="x", dtype=f32, shape=[4]} : f32[4]
+  %1 = NonZero(%0) {count=found} : i64[found, 1]
+  %2 = NonZero(%0) {count=unused} : i64[unused, 1]
+  %3 = Iota {count=found} : i64[found]
+  output y %3
+end
+)";
+  EXPECT_EQ(after(kText, eliminate_dead_code), R"(graph g
+  range found 0 any
+  range unused 0 any
+  %0 = Input {name="x", dtype=f32, shape=[4]} : f32[4]
+  %1 = NonZero(%0) {count=found} : i64[found, 1]
+  %2 = Iota {count=found} : i64[found]
+  output y %2
+end
+)");
+  GraphPtr constants = ir::parse(
+      "graph g\n  %0 = Constant {value=f32[2](1, 0)}\n  %1 = NonZero(%0) {count=n}\n"
+      "  %2 = DimToTensor {dim=n}\n  output y %2\nend\n");
+  EXPECT_FALSE(fold_constants(constants));
 }
 
 TEST(Passes, LargeOrSymbolicResultsAreNotFolded) {

@@ -9,6 +9,7 @@
 #include "base/atomic_file.h"
 #include "base/json.h"
 #include "formats/onnx/model_summary.h"
+#include "models/families.h"
 
 namespace tranship::anomalies {
 namespace {
@@ -257,6 +258,11 @@ TEST_F(Tokenizers, that_make_token_type_ids_may_leave_them_out_for_zeros) {
 TEST_F(Tokenizers, that_are_missing_are_a_reported_result) {
   exported(kLlama);
   EXPECT_THAT(warnings_.all, ElementsAre(HasSubstr("has no tokenizer")));
+}
+
+TEST_F(Tokenizers, are_not_missed_by_a_model_of_images) {
+  exported(models::find_family("vit")->tiny_config);
+  EXPECT_THAT(warnings_.all, IsEmpty());
 }
 
 TEST_F(Tokenizers, of_an_older_kind_go_along_and_are_reported) {

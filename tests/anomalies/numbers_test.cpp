@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "anomalies/support.h"
+#include "interpret/interpret.h"
 #include "ir/text.h"
 #include "models/families.h"
 #include "tranship/generation.h"
@@ -62,7 +65,9 @@ NamedTensors next(const NamedTensors& prefill, const std::vector<int64_t>& ids,
 TEST(Padding, batch_output_does_not_depend_on_left_padding) {
   const Padded padded;
   for (const nn::Family* family : models::families()) {
-    if (!family->has_cache) continue;
+    const auto& optional = family->optional_inputs;  // others count positions by themselves
+    if (!family->has_cache || std::ranges::find(optional, "position_ids") == optional.end())
+      continue;
     SCOPED_TRACE(family->model_type);
     const ExportedModel model = OnnxExporter().export_for_generation(
         Checkpoint::synthetic(family->tiny_config), {.dynamic = true});
@@ -147,6 +152,28 @@ TEST_F(Tying, a_tied_embedding_is_written_once) {
   EXPECT_EQ(fs::file_size(folder_ / "decode.onnx.data"), 0U);
   for (const char* file : {"prefill.onnx", "decode.onnx"})
     EXPECT_LT(fs::file_size(folder_ / file), kEmbeddingBytes * 8) << file;
+}
+
+TEST_F(Tying, every_weight_of_a_family_is_written_once_whatever_graphs_share_it) {
+  constexpr uint64_t kAlignment = 64;
+  for (const nn::Family* family : models::families()) {
+    if (!family->architectures.front().generates) continue;
+    SCOPED_TRACE(family->model_type);
+    const Checkpoint checkpoint = Checkpoint::synthetic(family->tiny_config);
+    uint64_t bytes = 0;
+    const tasks::TaskProgram made = tasks::generation(checkpoint.data(), {});
+    for (const auto& [name, source] : made.program.parameters)
+      bytes += (source->size_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    EXPECT_EQ(data_bytes(checkpoint), bytes);
+  }
+  // T5's encoder, decoder and head have one embedding.
+  const tasks::TaskProgram t5 =
+      tasks::generation(Checkpoint::synthetic(models::find_family("t5")->tiny_config).data(), {});
+  size_t embeddings = 0;
+  for (const auto& [name, source] : t5.program.parameters)
+    embeddings += name.find("embed_tokens") != name.npos || name.starts_with("shared") ||
+                  name.starts_with("lm_head");
+  EXPECT_EQ(embeddings, 1U);
 }
 
 TEST_F(Tying, a_tied_head_that_is_in_the_file_too_is_written_once) {
@@ -298,6 +325,31 @@ TEST(Window, of_zero_or_less_is_refused) {
     const Error error = error_of([&] { graph_of(with(kMistral, {{"sliding_window", window}})); });
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
     EXPECT_THAT(error.what(), HasSubstr("sliding_window"));
+  }
+}
+
+// ---- experts
+
+TEST(Experts, are_all_in_the_graph_and_each_gets_its_tokens) {
+  const CheckpointData checkpoint =
+      Checkpoint::synthetic(models::find_family("qwen3_moe")->tiny_config).data();
+  tasks::TaskProgram made = tasks::forward(checkpoint, {});
+  std::vector<int64_t> ids(48);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * 2);
+  const NamedTensors inputs = {{"input_ids", ints(ids, {1, 48})},
+                               {"attention_mask", ints(std::vector<int64_t>(48, 1), {1, 48})}};
+  const Tensor whole = interpret(made.program, "model", inputs).at("logits");
+  const std::string name = "model.layers.1.mlp.experts.down_proj";
+  const TensorSourcePtr source = made.program.parameters.at(name);
+  const int64_t num_experts = source->shape().at(0);
+  ASSERT_EQ(num_experts, 5);
+  for (int64_t expert = 0; expert < num_experts; ++expert) {
+    Tensor weights = read_all(*source);
+    const int64_t size = weights.num_elements() / num_experts;
+    for (int64_t i = 0; i < size; ++i) weights.set(expert * size + i, 0);
+    made.program.parameters.at(name) = memory_source(name, std::move(weights));
+    const Tensor without = interpret(made.program, "model", inputs).at("logits");
+    EXPECT_NE(all_of(without), all_of(whole)) << "no token came to expert " << expert;
   }
 }
 

@@ -2,17 +2,14 @@
 // Error, and do nothing else wrong.
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <string>
+#include <memory>
 #include <string_view>
 #include <utility>
 
+#include "base/mapped_file.h"
 #include "tranship/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
@@ -43,27 +40,9 @@ inline std::string_view text_of(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// A file that lies in memory, for readers that want a path. Nothing may hold its bytes when it is
-/// written again.
-class MemoryFile {
- public:
-  MemoryFile() : descriptor_(::memfd_create("fuzz", 0)) {
-    require(descriptor_ >= 0, "memfd_create failed");
-    path_ = "/proc/self/fd/" + std::to_string(descriptor_);
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  const std::filesystem::path& write(const uint8_t* data, size_t size) const {
-    require(::ftruncate(descriptor_, static_cast<off_t>(size)) == 0, "ftruncate failed");
-    require(::pwrite(descriptor_, data, size, 0) == static_cast<ssize_t>(size), "pwrite failed");
-    return path_;
-  }
-
- private:
-  int descriptor_;
-  std::filesystem::path path_;
-};
+/// The bytes as a file, for readers that want one: the sanitizer sees each read past their end.
+inline std::shared_ptr<const MappedFile> file_of(const uint8_t* data, size_t size) {
+  return MappedFile::of_memory("fuzz", as_bytes(text_of(data, size)));
+}
 
 }  // namespace tranship::fuzz

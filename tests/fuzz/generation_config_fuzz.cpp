@@ -1,6 +1,7 @@
 // As generation_config.json, and as the config.json that stands in for it.
 #include "fuzz.h"
 #include "generation/generation_config.h"
+#include "generation/speech.h"
 
 using namespace tranship;
 
@@ -16,5 +17,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   read(text, R"({"eos_token_id": 2})");
   read("", text);
+  fuzz::accepts([&] {
+    const auto tokens = generation::read_speech_tokens(text, "{}");
+    const GenerationConfig config = {.max_length = 30};
+    const bool detects = generation::must_detect_language(tokens, config);
+    generation::speech_prompt(tokens, config, 3,
+                              detects ? std::optional<int64_t>(5) : std::nullopt);
+  });
+  fuzz::accepts([&] { generation::read_speech_tokens("", text); });
   return 0;
 }

@@ -6,9 +6,8 @@
 using namespace tranship;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const fuzz::MemoryFile file;
   CheckpointData opened;
-  if (!fuzz::accepts([&] { opened = open_gguf(file.write(data, size), {}); })) return 0;
+  if (!fuzz::accepts([&] { opened = open_gguf(fuzz::file_of(data, size), {}); })) return 0;
   for (const auto& [name, text] : opened.made_companions) parse_json("fuzz", name, text);
   for (const auto& [name, source] : opened.tensors) {
     fuzz::require(source->size_bytes() / 32 <= size, "a tensor is not larger than its file");

@@ -5,9 +5,8 @@
 using namespace tranship;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const fuzz::MemoryFile file;
   fuzz::accepts([&] {
-    const onnx::ModelSummary summary = onnx::read_summary(file.write(data, size));
+    const onnx::ModelSummary summary = onnx::read_summary(*fuzz::file_of(data, size));
     fuzz::require(summary.weights.size() == summary.num_weights, "each weight is counted");
   });
   return 0;

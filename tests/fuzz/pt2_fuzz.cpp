@@ -6,9 +6,8 @@
 using namespace tranship;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const fuzz::MemoryFile file;
   fuzz::accepts([&] {
-    const pt2::Archive archive = pt2::open_archive(file.write(data, size));
+    const pt2::Archive archive = pt2::open_archive(fuzz::file_of(data, size));
     for (const auto* tensors : {&archive.weights, &archive.constants}) {
       for (const auto& [name, tensor] : *tensors) {
         constexpr size_t kMostBytes = 1 << 20;

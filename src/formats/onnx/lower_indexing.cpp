@@ -13,6 +13,20 @@ std::vector<Attribute> reduction_attribute(ir::ScatterReduction reduction) {
                              std::string(names_of(reduction)[static_cast<size_t>(reduction)]))};
 }
 
+/// A scatter whose updates are put together: ONNX Runtime does it in f32, not in 16 bits.
+std::string lower_scatter(const OpLowering& n, std::string_view op_type, const std::string& indices,
+                          const std::vector<Attribute>& attributes,
+                          ir::ScatterReduction reduction) {
+  const DType dtype = n.dtype(0);
+  const bool is_half = dtype == DType::kF16 || dtype == DType::kBF16;
+  if (!is_half || reduction == ir::ScatterReduction::kNone)
+    return n.last(op_type, {n.in[0], indices, n.in[2]}, attributes);
+  const std::string y = n.step(
+      op_type, {n.cast(n.in[0], dtype, DType::kF32), indices, n.cast(n.in[2], dtype, DType::kF32)},
+      attributes);
+  return n.last("Cast", {y}, {Attribute::of("to", onnx_dtype(dtype))});
+}
+
 /// What ONNX Runtime orders integers of other widths by.
 DType ordered_dtype(DType dtype) {
   return is_floating(dtype) || dtype == DType::kI32 ? dtype : DType::kI64;
@@ -24,13 +38,13 @@ std::string lower_scatter_elements(const OpLowering& n) {
   const auto& op = as<ir::ScatterElements>(*n.node.op);
   std::vector<Attribute> attributes = reduction_attribute(op.reduction);
   attributes.push_back(Attribute::of("axis", op.axis));
-  return n.last("ScatterElements", n.in, attributes);
+  return lower_scatter(n, "ScatterElements", n.in[1], attributes, op.reduction);
 }
 
 std::string lower_scatter_nd(const OpLowering& n) {
   const std::string indices = n.cast(n.in[1], n.dtype(1), DType::kI64);
-  return n.last("ScatterND", {n.in[0], indices, n.in[2]},
-                reduction_attribute(as<ir::ScatterNd>(*n.node.op).reduction));
+  const ir::ScatterReduction reduction = as<ir::ScatterNd>(*n.node.op).reduction;
+  return lower_scatter(n, "ScatterND", indices, reduction_attribute(reduction), reduction);
 }
 
 std::string lower_non_zero(const OpLowering& n) {

@@ -155,6 +155,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "  %10 = Reshape(%9) {shape=[b, 2*s, 2]}\n  %11 = Reshape(%10) {shape=[b, s, 4]}\n "
                 " %y = Linear(%11, %w, _)\n"},
         Lowered{
+            "scatter_of_halves",
+            "  %1 = Cast(%x) {to=f16}\n  %2 = Constant {value=i64[2, 1](1, 1)}\n  %3 = Slice(%1) "
+            "{axis=0, begin=0, end=2, step=1}\n"
+            "  %4 = ScatterNd(%1, %2, %3) {reduction=add}\n  %5 = Constant {value=i64[1, 1, "
+            "4](1, 0, 1, 2)}\n"
+            "  %6 = Slice(%1) {axis=0, begin=0, end=1, step=1}\n  %7 = Slice(%6) {axis=1, "
+            "begin=0, end=1, step=1}\n"
+            "  %y = ScatterElements(%4, %5, %7) {axis=1, reduction=max}\n"},
+        Lowered{
             "if",
             "  %y = If(%flag, %x)\n    graph then\n      %0 = Input {name=\"x\", dtype=f32, "
             "shape=[b, s, 4]}\n"

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "formats/onnx/read_model.h"
 #include "onnx-ml.pb.h"
 
 namespace tranship::onnx {
@@ -90,23 +91,31 @@ void count_nodes(const GraphProto& graph, ModelSummary& summary) {
   }
 }
 
-ModelProto parse(const std::filesystem::path& path) {
-  const auto file = MappedFile::open(path);
-  const size_t size = file->bytes().size();
+ModelProto parse(const MappedFile& file) {
+  const size_t size = file.bytes().size();
   ModelProto model;
   const bool small = size <= static_cast<size_t>(std::numeric_limits<int>::max());
-  if (!small || !model.ParseFromArray(file->bytes().data(), static_cast<int>(size)) ||
+  if (!small || !model.ParseFromArray(file.bytes().data(), static_cast<int>(size)) ||
       !model.has_graph()) {
     fail(ErrorKind::kCorrupt, "[onnx] '{}' ({} bytes) is not an ONNX model, or not a whole one",
-         path.string(), size);
+         file.path().string(), size);
   }
   return model;
 }
 
 }  // namespace
 
+::onnx::ModelProto read_model(const std::filesystem::path& path) {
+  return parse(*MappedFile::open(path));
+}
+
 ModelSummary read_summary(const std::filesystem::path& path) {
-  const ModelProto model = parse(path);
+  return read_summary(*MappedFile::open(path));
+}
+
+ModelSummary read_summary(const MappedFile& file) {
+  const ModelProto model = parse(file);
+  const std::string path = file.path().string();
   const GraphProto& graph = model.graph();
   ModelSummary summary;
   summary.ir_version = model.ir_version();
@@ -116,10 +125,10 @@ ModelSummary read_summary(const std::filesystem::path& path) {
   std::set<std::string> weights;
   for (const TensorProto& tensor : graph.initializer()) weights.insert(tensor.name());
   for (const ValueInfoProto& value : graph.input()) {
-    if (!weights.contains(value.name())) summary.inputs.push_back(read_value(path.string(), value));
+    if (!weights.contains(value.name())) summary.inputs.push_back(read_value(path, value));
   }
   for (const ValueInfoProto& value : graph.output())
-    summary.outputs.push_back(read_value(path.string(), value));
+    summary.outputs.push_back(read_value(path, value));
   summary.num_nodes = static_cast<size_t>(graph.node_size());
   count_nodes(graph, summary);
   return summary;

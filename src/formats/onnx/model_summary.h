@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "formats/onnx/session.h"
 
 namespace tranship::onnx {
@@ -39,5 +40,6 @@ struct ModelSummary {
 /// Errors: io if it cannot be read; corrupt if it is not an ONNX model; unsupported for an input or
 /// output that is not a tensor of a known dtype.
 ModelSummary read_summary(const std::filesystem::path& path);
+ModelSummary read_summary(const MappedFile& file);
 
 }  // namespace tranship::onnx

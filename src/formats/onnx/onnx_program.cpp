@@ -64,8 +64,8 @@ struct OnnxProgram::Impl {
   std::vector<::onnx::ModelProto> models;  // one a component
   std::map<std::string, Placed> weights;   // by name
   uint64_t data_size = 0;
-  std::set<std::filesystem::path>
-      referred;  // kReference: files that must lie in the target directory
+  /// kReference: files that must lie in the target directory, and their sizes.
+  std::map<std::filesystem::path, uint64_t> referred;
 
   void lower(const ir::Program& program);
   void place(const ir::Program& program, const std::vector<std::string>& used);
@@ -146,7 +146,7 @@ void OnnxProgram::Impl::add_weight(const std::string& name, ::onnx::GraphProto* 
              "export with --weights copy",
              name);
       }
-      referred.insert(range->file->path());
+      referred.emplace(range->file->path(), range->file->bytes().size());
       add_external(tensor, range->file->path().filename().string(), range->offset, range->size);
       break;
     }
@@ -195,6 +195,13 @@ std::vector<PlannedFile> OnnxProgram::files() const {
     // Transformers' loader wants a data file beside each; those that share another's are empty.
     files.push_back({impl_->data_file(i), i == 0 ? impl_->data_size : 0});
   }
+  return files;
+}
+
+std::vector<PlannedFile> OnnxProgram::referred_files() const {
+  std::vector<PlannedFile> files;
+  for (const auto& [path, size] : impl_->referred)
+    files.push_back({path.filename().string(), size});
   return files;
 }
 
@@ -257,9 +264,9 @@ class DataWriter {
 };
 
 /// Errors: unsupported if weights that are referred to do not lie in `directory`.
-void check_referred(const std::set<std::filesystem::path>& referred,
+void check_referred(const std::map<std::filesystem::path, uint64_t>& referred,
                     const std::filesystem::path& directory) {
-  for (const std::filesystem::path& file : referred) {
+  for (const auto& [file, size] : referred) {
     const std::filesystem::path there = directory / file.filename();
     std::error_code ignored;
     const bool is_plain = std::filesystem::symlink_status(there, ignored).type() ==

@@ -45,6 +45,8 @@ class OnnxProgram {
   /// Sizes are exact. For Weights::kReference the data files of Transformers' layout are there, but
   /// empty.
   std::vector<PlannedFile> files() const;
+  /// Files of the checkpoint that the graphs point into (kReference); sizes are those of now.
+  std::vector<PlannedFile> referred_files() const;
 
   /// Writes files() into an existing directory, each beside its name and renamed when all are
   /// complete -> files() with their hashes, made on the way. Errors: io; invalid_argument for a

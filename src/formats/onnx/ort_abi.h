@@ -71,6 +71,8 @@ struct OrtApi {
                                           const char* log_id, OrtEnv**);
   OrtStatus* (*CreateSession)(const OrtEnv*, const char* path, const OrtSessionOptions*,
                               OrtSession**);
+  OrtStatus* (*CreateSessionFromArray)(const OrtEnv*, const void* model, size_t size_bytes,
+                                       const OrtSessionOptions*, OrtSession**);
   OrtStatus* (*Run)(OrtSession*, const OrtRunOptions*, const char* const* input_names,
                     const OrtValue* const* inputs, size_t num_inputs,
                     const char* const* output_names, size_t num_outputs, OrtValue** outputs);
@@ -150,6 +152,7 @@ inline constexpr auto kOrtSlots = std::to_array<OrtSlot>({
     {"GetErrorMessage", 2, offsetof(OrtApi, GetErrorMessage)},
     {"CreateEnvWithCustomLogger", 4, offsetof(OrtApi, CreateEnvWithCustomLogger)},
     {"CreateSession", 7, offsetof(OrtApi, CreateSession)},
+    {"CreateSessionFromArray", 8, offsetof(OrtApi, CreateSessionFromArray)},
     {"Run", 9, offsetof(OrtApi, Run)},
     {"CreateSessionOptions", 10, offsetof(OrtApi, CreateSessionOptions)},
     {"SetSessionLogSeverityLevel", 22, offsetof(OrtApi, SetSessionLogSeverityLevel)},

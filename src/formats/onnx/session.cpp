@@ -258,10 +258,10 @@ void explain_half_floats(const std::filesystem::path& path, const std::string& d
   }
 }
 
-}  // namespace
-
-Session Session::open(const std::filesystem::path& path, const SessionOptions& options,
-                      const Sink& sink) {
+/// Sets a session up; `create` has ONNX Runtime load the model.
+template <class Create>
+std::unique_ptr<SessionState> load(const std::filesystem::path& path, const SessionOptions& options,
+                                   const Sink& sink, Create create) {
   const OrtDevice device = parse_device(options.device);
   const OrtLibrary& library = OrtLibrary::open(options.library, sink);
   auto state = std::make_unique<SessionState>(library, path.string(), sink);
@@ -270,8 +270,8 @@ Session Session::open(const std::filesystem::path& path, const SessionOptions& o
   const OrtSessionOptionsPtr made = make_options(*state, options);
   OrtSession* raw = nullptr;
   try {
-    state->succeed(api.CreateSession(library.env(), path.c_str(), made.get(), &raw),
-                   "loading the model", ErrorKind::kCorrupt);
+    state->succeed(create(api, library.env(), made.get(), &raw), "loading the model",
+                   ErrorKind::kCorrupt);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kUnsupported) explain_half_floats(path, options.device, error);
     throw;
@@ -281,7 +281,30 @@ Session Session::open(const std::filesystem::path& path, const SessionOptions& o
                              api.SessionGetInputTypeInfo);
   state->outputs = read_infos(*state, "output", api.SessionGetOutputCount, api.SessionGetOutputName,
                               api.SessionGetOutputTypeInfo);
-  return Session(std::move(state));
+  return state;
+}
+
+}  // namespace
+
+Session Session::open(const std::filesystem::path& path, const SessionOptions& options,
+                      const Sink& sink) {
+  const auto create = [&](const OrtApi& api, const OrtEnv* env, const OrtSessionOptions* made,
+                          OrtSession** session) {
+    return api.CreateSession(env, path.c_str(), made, session);
+  };
+  return Session(load(path, options, sink, create));
+}
+
+Session Session::open_edited(const std::filesystem::path& path, Bytes model,
+                             const SessionOptions& options, const Sink& sink) {
+  SessionOptions with_folder = options;
+  with_folder.config.emplace("session.model_external_initializers_file_folder_path",
+                             path.has_parent_path() ? path.parent_path().string() : ".");
+  const auto create = [&](const OrtApi& api, const OrtEnv* env, const OrtSessionOptions* made,
+                          OrtSession** session) {
+    return api.CreateSessionFromArray(env, model.data(), model.size(), made, session);
+  };
+  return Session(load(path, with_folder, sink, create));
 }
 
 Session::Session(std::unique_ptr<SessionState> state) : state_(std::move(state)) {}

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "formats/onnx/ort_value.h"
 #include "tranship/dtype.h"
 #include "tranship/sink.h"
@@ -66,6 +67,10 @@ class Session {
   /// invalid_argument for a bad option.
   static Session open(const std::filesystem::path& path, const SessionOptions& options = {},
                       const Sink& sink = {});
+  /// The same for `model`, bytes of an .onnx that stand for the file at `path`: external data is
+  /// read from that file's folder, and messages name it. Needs ONNX Runtime 1.19 if there is any.
+  static Session open_edited(const std::filesystem::path& path, Bytes model,
+                             const SessionOptions& options = {}, const Sink& sink = {});
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

@@ -25,8 +25,8 @@ struct Storage {
 
 class Opener {
  public:
-  explicit Opener(const std::filesystem::path& path) : file_(path.string()) {
-    const auto mapped = MappedFile::open(path);
+  explicit Opener(const std::shared_ptr<const MappedFile>& mapped)
+      : file_(mapped->path().string()) {
     zip_ = ZipReader::open({mapped, 0, mapped->bytes().size()});
     find_root();
   }
@@ -220,6 +220,10 @@ class Opener {
 
 }  // namespace
 
-Archive open_archive(const std::filesystem::path& path) { return Opener(path).open(); }
+Archive open_archive(const std::filesystem::path& path) {
+  return open_archive(MappedFile::open(path));
+}
+
+Archive open_archive(const std::shared_ptr<const MappedFile>& file) { return Opener(file).open(); }
 
 }  // namespace tranship::pt2

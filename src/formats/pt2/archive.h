@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "formats/pt2/schema.h"
@@ -29,5 +30,6 @@ struct Archive {
 /// record; unsupported for older files, several models none of which is "model", dtypes that no
 /// tensor of ours can have, pickled subclasses.
 Archive open_archive(const std::filesystem::path& path);
+Archive open_archive(const std::shared_ptr<const MappedFile>& file);
 
 }  // namespace tranship::pt2

@@ -1,0 +1,100 @@
+#include "exporters/compare_inputs.h"
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "exporters/feed.h"
+
+namespace tranship::exporters {
+namespace {
+
+/// SplitMix64: the same numbers everywhere.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  int64_t below(int64_t end) {
+    return static_cast<int64_t>(next() % static_cast<uint64_t>(std::max<int64_t>(end, 1)));
+  }
+  /// In [-1, 1).
+  double number() { return static_cast<double>(next() >> 11) * 0x1p-52 - 1; }
+
+ private:
+  uint64_t state_;
+};
+
+using Sizes = std::map<std::string, int64_t>;
+
+constexpr int64_t kImageSide = 64;  // of images of any height and width
+
+Sizes sizes_of_axes(const Sizes& fixed, const InputSizes& wanted) {
+  Sizes sizes = fixed;
+  if (wanted.batch) sizes["batch"] = *wanted.batch;
+  sizes.emplace("batch", 2);
+  sizes.emplace("past", wanted.past);
+  for (const char* side : {"height", "width"}) sizes.emplace(side, kImageSide);
+  return sizes;
+}
+
+/// The size of "2", "batch", "past"; of a name that somebody else gave, that of a sequence.
+int64_t size_of_axis(const std::string& axis, const Sizes& sizes, int64_t sequence) {
+  const bool is_number =
+      !axis.empty() && axis.size() < 10 && axis.find_first_not_of("0123456789") == axis.npos;
+  if (is_number) return std::stoll(axis);
+  const auto known = sizes.find(axis);
+  return known == sizes.end() ? sequence : known->second;
+}
+
+/// How many kinds of an integer input there are; nothing for those that get their default.
+std::optional<int64_t> num_kinds(const std::string& input, const std::string& config) {
+  if (input.ends_with("input_ids")) return config_number(config, "vocab_size", 2);
+  if (input == "token_type_ids") return config_number(config, "type_vocab_size", 1);
+  return std::nullopt;
+}
+
+/// Masks the second token of the last sequence, if there is a third.
+void mask_one(const std::set<std::string>& defaults, NamedTensors& inputs) {
+  const auto mask = inputs.find("attention_mask");
+  if (mask == inputs.end() || defaults.contains(mask->first)) return;
+  Tensor& tensor = mask->second;
+  if (tensor.shape().size() != 2) return;
+  const int64_t batch = tensor.shape()[0], length = tensor.shape()[1];
+  if (batch > 0 && length > 2) tensor.set((batch - 1) * length + 1, 0);
+}
+
+}  // namespace
+
+int64_t config_number(const std::string& config, const std::string& key, int64_t absent) {
+  if (config.empty()) return absent;
+  const Json json = parse_json("verify", "config.json", config);
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number_integer() ? found->get<int64_t>() : absent;
+}
+
+NamedTensors make_inputs(const InputPlan& plan, const InputSizes& sizes) {
+  Random random(sizes.seed);
+  const Sizes axes = sizes_of_axes(plan.fixed_sizes, sizes);
+  NamedTensors given;
+  for (const Port& port : plan.program.inputs()) {
+    const bool is_number = is_floating(port.dtype);
+    const std::optional<int64_t> kinds = num_kinds(port.name, plan.config);
+    if (plan.defaults.contains(port.name) || (!is_number && !kinds)) continue;
+    std::vector<int64_t> shape;
+    for (const std::string& axis : port.shape)
+      shape.push_back(size_of_axis(axis, axes, sizes.sequence));
+    Tensor tensor(port.dtype, shape);
+    for (int64_t i = 0; i < tensor.num_elements(); ++i)
+      tensor.set(i, is_number ? random.number() : static_cast<double>(random.below(*kinds)));
+    given.emplace(port.name, std::move(tensor));
+  }
+  NamedTensors all = feed(plan.component, plan.program.inputs(), given).tensors;
+  mask_one(plan.defaults, all);
+  return all;
+}
+
+}  // namespace tranship::exporters
