@@ -71,6 +71,12 @@ Value Graph::add_one(OpPtr op, std::initializer_list<Value> inputs, std::string 
   return results[0];
 }
 
+void Graph::name_nodes(size_t first, const std::string& name) {
+  for (size_t i = first; i < nodes_.size(); ++i) {
+    if (nodes_[i].name.empty()) nodes_[i].name = name;
+  }
+}
+
 void Graph::add_output(std::string output_name, Value value) {
   check(value && &value.graph() == this, "an output is of another graph");
   for (const Output& o : outputs_) {

@@ -1,0 +1,41 @@
+"""What PyTorch and Transformers capture into a .pt2 goes through tranship to ONNX, and Python loads that."""
+
+import numpy
+import onnxruntime
+import pytest
+import torch
+from transformers.exporters import DynamoConfig, DynamoExporter, ExportedModel
+
+import reference
+from conftest import CASES, assert_close, run_cli
+
+CAPTURED = ["llama_default", "qwen3_default", "bert_model", "bert_sequence_classification", "t5_default"]
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+def test_a_captured_model_returns_what_the_model_returns(name, tmp_path, no_grad):
+    case = CASES[name]
+    model = reference.build(case)
+    inputs = max((reference.as_tensors(run.inputs) for run in case.runs), key=lambda i: sum(v.numel() for v in i.values()))
+    DynamoExporter().export(model, dict(inputs), DynamoConfig(dynamic=True)).save_pretrained(tmp_path / "captured")
+    run_cli("export", tmp_path / "captured" / "model.pt2", "--to", "onnx", "-o", tmp_path / "onnx")
+    exported = ExportedModel.from_pretrained(tmp_path / "onnx")
+    actual, expected = exported(**inputs), model(**inputs)
+    assert type(actual) is type(expected)
+    for output in reference.OUTPUTS:
+        if expected.get(output) is not None:
+            assert_close(actual[output], expected[output], case.config, inputs["input_ids"].shape[1])
+
+
+def test_the_five_lines_of_the_guide(tmp_path, no_grad):
+    """docs/pt2.md, with a model that is there."""
+    model = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    inputs = {"src": torch.randn(2, 5, 8)}
+    axes = {name: {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO} for name in inputs}
+    torch.export.save(torch.export.export(model, (), inputs, dynamic_shapes=axes), tmp_path / "model.pt2")
+    run_cli("export", tmp_path / "model.pt2", "--to", "onnx", "-o", tmp_path / "onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "onnx" / "model.onnx"), providers=["CPUExecutionProvider"])
+    for size in ((2, 5, 8), (3, 9, 8)):
+        x = torch.randn(size)
+        actual = session.run(None, {"src": x.numpy()})[0]
+        assert numpy.abs(actual - model(x).numpy()).max() < 1e-5
