@@ -614,6 +614,44 @@ def windows():
     return module, [(floats(1, 4, 6), floats(1, 2, 5, 4, seed=1))], None
 
 
+@case()
+def complex_numbers():
+    module = Expressions("""
+        torch.view_as_real(torch.polar(torch.ones_like(angle), angle))
+        torch.view_as_real(torch.view_as_complex(q) * torch.polar(torch.ones_like(angle), angle)[:, None])
+        torch.view_as_real(torch.view_as_complex(q) * torch.polar(angle, angle)[:, None] * 2.0).flatten(2)
+        torch.view_as_complex(q).real
+        torch.view_as_complex(q).imag
+        torch.view_as_complex(q).abs()
+        torch.view_as_real(torch.complex(angle, angle * 2)[1:].unsqueeze(-1).transpose(0, 1))
+        """, ["q", "angle"])
+    return module, [(floats(3, 2, 4, 2), floats(3, 4, seed=1))], None
+
+
+@case()
+def sampling():
+    module = Expressions("""
+        F.grid_sample(x, g, align_corners=False)
+        F.grid_sample(x, g, align_corners=True)
+        F.grid_sample(x, g, mode='nearest', align_corners=False)
+        F.grid_sample(x, g, padding_mode='border', align_corners=False)
+        F.fold(c, (4, 3), 2)
+        F.fold(c[:, :, :4], (3, 2), 2, padding=1, stride=2)
+        x.cumprod(3)
+        x.diff(dim=2)
+        x.median(2)[0]
+        x.median(3, keepdim=True)[1]
+        torch.tril_indices(3, 3)
+        torch.triu_indices(2, 4, 1)
+        torch.logaddexp(x, x * 2)
+        torch.hypot(x, x * 2)
+        torch.xlogy(x.abs(), x.abs() + 1)
+        torch.logit(x.sigmoid(), eps=1e-3)
+        x[0, 0].clone().fill_diagonal_(7)
+        """, ["x", "g", "c"])
+    return module, [(floats(2, 2, 3, 4), floats(2, 2, 3, 2, seed=1), floats(1, 4, 6, seed=2))], None
+
+
 # ---- features of programs
 
 class Writes(torch.nn.Module):

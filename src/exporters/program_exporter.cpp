@@ -1,5 +1,7 @@
 // The universal way in: a program that PyTorch captured, raised to our composites and exported.
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -56,11 +58,17 @@ DType dtype_of(const ir::Program& program) {
   return DType::kF32;
 }
 
-Json describe_input(const ir::Graph& graph, const ir::Node& node) {
+using Sizes = std::map<std::string, int64_t>;
+
+/// The shape as it was in the sample; an axis that the file says nothing of by its name.
+Json describe_input(const ir::Graph& graph, const ir::Node& node, const Sizes& sample) {
   const ir::Type& type = graph.type(node.outputs.front());
   Json shape = Json::array();
   for (const ir::Dim& dim : type.shape.dims) {
-    shape.push_back(dim.is_static() ? Json(dim.value()) : Json(dim.text()));
+    const std::set<std::string> symbols = dim.symbols();
+    const bool known = std::ranges::all_of(
+        symbols, [&](const std::string& symbol) { return sample.contains(symbol); });
+    shape.push_back(known ? Json(dim.evaluate(sample)) : Json(dim.text()));
   }
   return {{"rank", type.shape.rank()},
           {"shape", std::move(shape)},
@@ -68,14 +76,14 @@ Json describe_input(const ir::Graph& graph, const ir::Node& node) {
 }
 
 /// The arguments: a tensor by itself, what is nested by its leaves.
-Json describe_arguments(const ir::Graph& graph) {
+Json describe_arguments(const ir::Graph& graph, const Sizes& sample) {
   Json kwargs = Json::object();
   constexpr std::string_view kInput = "input.";
   for (const ir::Node* node : graph.inputs()) {
     std::string name = ir::as<ir::Input>(*node->op).name;
     if (name.starts_with(kInput)) name = name.substr(kInput.size());
     const size_t dot = name.find('.');
-    Json input = describe_input(graph, *node);
+    Json input = describe_input(graph, *node, sample);
     if (dot == std::string::npos) {
       kwargs[name] = std::move(input);
     } else {
@@ -96,7 +104,7 @@ ExportMetadata describe(const pt2::ImportedProgram& imported, const fs::path& pt
         imported.module_class.empty() ? pt2.stem().string() : imported.module_class;
     metadata.export_dtype = torch_name(dtype_of(imported.program));
     metadata.export_device = "cpu";
-    metadata.kwargs = to_python_json_line(describe_arguments(graph));
+    metadata.kwargs = to_python_json_line(describe_arguments(graph, imported.example_sizes));
     Json constants = Json::object();
     for (const pt2::ConstantLeaf& leaf : imported.input_constants)
       constants[leaf.name] = parse_json("pt2", "a constant", leaf.json);

@@ -7,6 +7,19 @@ namespace tranship::ir {
 
 std::string Type::text() const { return std::string(tranship::name(dtype)) + shape.text(); }
 
+namespace {
+
+/// Errors: invalid_argument if there is an input of that name.
+void check_new_input(const Graph& graph, const std::string& name) {
+  for (const Node& n : graph.nodes()) {
+    if (n.kind() == OpKind::kInput && as<Input>(*n.op).name == name)
+      fail(ErrorKind::kInvalidArgument, "[graph] '{}' has two inputs named '{}'", graph.name(),
+           name);
+  }
+}
+
+}  // namespace
+
 std::vector<Value> Graph::add(OpPtr op, std::span<const Value> inputs, std::string node_name,
                               std::vector<std::unique_ptr<Graph>> graphs) {
   std::vector<const Type*> types;
@@ -26,6 +39,7 @@ std::vector<Value> Graph::add(OpPtr op, std::span<const Value> inputs, std::stri
   }
   for (const Assumption& a : inference.assumptions) assume(a.a, a.b);
   if (const auto symbol = born_symbol(*op)) give_birth(*symbol);
+  if (op->kind == OpKind::kInput) check_new_input(*this, as<Input>(*op).name);
   std::vector<Value> results;
   for (Type& type : inference.results) {
     const auto id = static_cast<ValueId>(values_.size());
@@ -55,6 +69,12 @@ Value Graph::add_one(OpPtr op, std::initializer_list<Value> inputs, std::string 
       std::move(op), std::span<const Value>(inputs.begin(), inputs.size()), std::move(node_name));
   check(results.size() == 1, "add_one: the op has one result");
   return results[0];
+}
+
+void Graph::name_nodes(size_t first, const std::string& name) {
+  for (size_t i = first; i < nodes_.size(); ++i) {
+    if (nodes_[i].name.empty()) nodes_[i].name = name;
+  }
 }
 
 void Graph::add_output(std::string output_name, Value value) {

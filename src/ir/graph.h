@@ -82,6 +82,8 @@ class Graph {
                          std::vector<std::unique_ptr<Graph>> graphs = {});
   /// The value of a node with one result.
   Value add_one(OpPtr op, std::initializer_list<Value> inputs, std::string node_name = "");
+  /// Gives a name to those nodes from the `first` on that have none.
+  void name_nodes(size_t first, const std::string& name);
   void add_output(std::string output_name, Value value);
   void clear_outputs() { outputs_.clear(); }
 

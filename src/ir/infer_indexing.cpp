@@ -106,9 +106,11 @@ std::vector<Type> Inferrer::moe() {
   need_rank(3, 3);
   need_rank(4, 3);
   const int64_t rank = shape(0).rank();
-  if (rank < 2 || !shape(1).back().is_static()) error("x has shape {}", shape(0).text());
+  if (rank < 2) error("x has shape {}, expected tokens and features", shape(0).text());
   need_rank(1, rank);
   need_rank(2, rank);
+  if (!shape(1).back().is_static())
+    error("experts have shape {}, expected a last axis of known size", shape(1).text());
   for (int64_t i = 0; i + 1 < rank; ++i) {
     equal(shape(0)[i], shape(1)[i], "tokens and experts");
     equal(shape(0)[i], shape(2)[i], "tokens and weights");

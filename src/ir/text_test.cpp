@@ -173,6 +173,10 @@ INSTANTIATE_TEST_SUITE_P(
               "not negative"},
         Wrong{"twice", "graph g\n  %0 = Iota {count=3}\n  %0 = Iota {count=3}\nend\n",
               "'%0' is made twice"},
+        Wrong{"two_inputs",
+              "graph g\n  %0 = Input {name=\"x\", dtype=f32, shape=[]}\n  %1 = Input {name=\"x\", "
+              "dtype=f32, shape=[]}\nend\n",
+              "two inputs named 'x'"},
         Wrong{"open_braces", "graph g\n  %0 = Iota {count=3\nend\n", "line 2"}),
     [](const auto& wrong) { return wrong.param.what; });
 

@@ -192,13 +192,12 @@ bool has_small_result(const Node& node, const std::vector<Value>& in) {
 
 bool fold_constants(GraphPtr& graph) {
   return rewrite(graph, [](Graph& to, const Node& node, const std::vector<Value>& in) -> Results {
-    if (!is_pure(node)) return std::nullopt;
     std::vector<const Tensor*> operands;
     for (const Value& v : in) {
       operands.push_back(constant_of(v));
       if (v && operands.back() == nullptr) return std::nullopt;
     }
-    if (!has_small_result(node, in)) return std::nullopt;
+    if (!is_pure(node) || !has_small_result(node, in)) return std::nullopt;
     std::vector<Value> results;
     for (Tensor& result : evaluate(*node.op, operands))
       results.push_back(ir::constant(to, std::move(result)));
@@ -260,13 +259,16 @@ bool eliminate_dead_code(GraphPtr& graph) {
   const auto& nodes = graph->nodes();
   std::vector<bool> kept(nodes.size(), false);
   std::set<std::string> named;  // sizes that are needed: their origin is, too
+  const bool has_births = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return node.kind() == OpKind::kNonZero || node.kind() == OpKind::kItem;
+  });
   for (size_t i = nodes.size(); i-- > 0;) {
     const std::optional<std::string> born = ir::born_symbol(*nodes[i].op);
     kept[i] = nodes[i].kind() == OpKind::kInput || (born && named.contains(*born)) ||
               std::any_of(nodes[i].outputs.begin(), nodes[i].outputs.end(),
                           [&](ir::ValueId id) { return live[static_cast<size_t>(id)]; });
     if (!kept[i]) continue;
-    add_symbols(nodes[i], named);
+    if (has_births) add_symbols(nodes[i], named);
     for (const ir::ValueId id : nodes[i].inputs) {
       if (id != ir::kAbsent) live[static_cast<size_t>(id)] = true;
     }

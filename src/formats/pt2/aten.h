@@ -33,9 +33,14 @@ std::span<const Row> layer_rows();
 std::span<const Row> matrix_rows();
 std::span<const Row> attention_rows();
 std::span<const Row> window_rows();
+std::span<const Row> sampling_rows();
 std::span<const Row> transformers_rows();
+/// Those that take or give complex numbers.
+std::span<const Row> complex_rows();
 
 /// Null for an operator that nobody has mapped.
 Mapper find_mapper(std::string_view target);
+/// Where complex numbers are among the arguments or results.
+Mapper find_complex_mapper(std::string_view target);
 
 }  // namespace tranship::pt2

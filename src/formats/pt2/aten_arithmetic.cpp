@@ -177,6 +177,29 @@ Results atan2(Call& call) {
   return {ir::where(compare(CompareKind::kGreater, x, zero), angle, beside)};
 }
 
+/// log(exp(a) + exp(b)), with the larger taken out.
+Results logaddexp(Call& call) {
+  const Pair p = promoted_pair(call);
+  const Value top = binary(BinaryKind::kMax, p.a, p.b);
+  const Value gap = unary(UnaryKind::kAbs, p.a - p.b);
+  return {top + unary(UnaryKind::kLog, unary(UnaryKind::kExp, unary(UnaryKind::kNeg, gap)) + 1)};
+}
+
+Results hypot(Call& call) {
+  const Pair p = promoted_pair(call);
+  return {unary(UnaryKind::kSqrt, p.a * p.a + p.b * p.b)};
+}
+
+/// a log(b), and 0 where a is 0.
+Results xlogy(Call& call) {
+  const Operand first = call.operand("self"), second = call.operand("other");
+  const DType dtype = float_of(promoted({first, second}));
+  const Value a = operand_value(call.graph(), first, dtype);
+  const Value b = operand_value(call.graph(), second, dtype);
+  const Value zero = scalar(call.graph(), dtype, 0);
+  return {ir::where(compare(CompareKind::kEqual, a, zero), zero, a * unary(UnaryKind::kLog, b))};
+}
+
 constexpr BinaryKind kAnd = BinaryKind::kAnd, kOr = BinaryKind::kOr, kXor = BinaryKind::kXor;
 
 constexpr std::array kRows = std::to_array<Row>({
@@ -267,6 +290,10 @@ constexpr std::array kRows = std::to_array<Row>({
     {"aten.lerp.Scalar", lerp},
     {"aten.lerp.Tensor", lerp},
     {"aten.atan2.default", atan2},
+    {"aten.logaddexp.default", logaddexp},
+    {"aten.hypot.default", hypot},
+    {"aten.xlogy.Tensor", xlogy},
+    {"aten.special_xlogy.default", xlogy},
 });
 
 }  // namespace

@@ -35,8 +35,28 @@ Value hard_mask_under(const Value& bias) {
   return plain ? condition : Value();
 }
 
+bool is_finite(const Value& v, int depth = 0);
+
+/// Sums and products of finite numbers are, unless they overflow; quotients by a constant, too.
+bool is_finite_binary(const Value& v, int depth) {
+  const ir::BinaryKind fn = ir::as<ir::Binary>(*producer(v).op).fn;
+  const Value a = operand_of(v, 0), b = operand_of(v, 1);
+  if (fn == ir::BinaryKind::kPow) return false;
+  const bool divides = fn == ir::BinaryKind::kDiv || fn == ir::BinaryKind::kMod ||
+                       fn == ir::BinaryKind::kFloorDiv || fn == ir::BinaryKind::kFmod;
+  if (divides && constant_number(b).value_or(0) == 0) return false;
+  return is_finite(a, depth + 1) && is_finite(b, depth + 1);
+}
+
+bool is_finite_unary(const Value& v, int depth) {
+  const ir::UnaryKind fn = ir::as<ir::Unary>(*producer(v).op).fn;
+  const bool has_poles = fn == ir::UnaryKind::kLog || fn == ir::UnaryKind::kReciprocal ||
+                         fn == ir::UnaryKind::kTan || fn == ir::UnaryKind::kAtanh;
+  return !has_poles && is_finite(operand_of(v, 0), depth + 1);
+}
+
 /// Whether a bias is made of numbers that are known to be finite. Weights are.
-bool is_finite(const Value& v, int depth = 0) {
+bool is_finite(const Value& v, int depth) {
   constexpr int kMaxDepth = 32;
   const ir::Node& node = producer(v);
   if (!is_floating(v.dtype()) || node.kind() == OpKind::kParam) return true;
@@ -54,9 +74,12 @@ bool is_finite(const Value& v, int depth = 0) {
     case OpKind::kEmbedding:
     case OpKind::kGather:
       return is_finite(operand_of(v, 0), depth + 1);
+    case OpKind::kBinary:
+      return is_finite_binary(v, depth);
+    case OpKind::kUnary:
+      return is_finite_unary(v, depth);
     case OpKind::kCast:
     case OpKind::kFull:
-    case OpKind::kBinary:
     case OpKind::kReshape:
     case OpKind::kTranspose:
     case OpKind::kExpand:
@@ -64,7 +87,6 @@ bool is_finite(const Value& v, int depth = 0) {
     case OpKind::kSqueeze:
     case OpKind::kConcat:
     case OpKind::kSlice:
-    case OpKind::kUnary:
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (!is_finite(operand_of(v, i), depth + 1)) return false;
       }

@@ -178,6 +178,39 @@ Results triangle(Call& call) {
   return {where(mask, x, scalar(call.graph(), x.dtype(), 0))};
 }
 
+/// The places of the lower or upper triangle of a matrix, row by row: [2, count].
+template <bool kLower>
+Results triangle_places(Call& call) {
+  const int64_t rows = call.integer("row"), columns = call.integer("col");
+  const int64_t offset = call.integer("offset", 0);
+  const DType dtype = call.dtype("dtype").value_or(DType::kI64);
+  ignore_placement(call);
+  constexpr int64_t kMost = 1 << 12;
+  if (rows < 0 || columns < 0 || rows > kMost || columns > kMost)
+    fail(ErrorKind::kUnsupported, "places of a triangle of {} by {}", rows, columns);
+  std::vector<int64_t> row_places, places;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) {
+      if (kLower ? c - r > offset : c - r < offset) continue;
+      row_places.push_back(r);
+      places.push_back(c);
+    }
+  }
+  const int64_t count = std::ssize(places);
+  places.insert(places.begin(), row_places.begin(), row_places.end());
+  return {cast(constant(call.graph(), Tensor::of(places, {2, count})), dtype)};
+}
+
+Results fill_diagonal(Call& call) {
+  const Value x = call.tensor("self");
+  const Number value = call.number("fill_value");
+  if (x.rank() != 2 || call.flag("wrap", false))
+    fail(ErrorKind::kUnsupported, "a diagonal of other than a matrix, or one that wraps");
+  const Value mask =
+      diagonal_mask(call.graph(), CompareKind::kEqual, x.shape()[0], x.shape()[1], 0);
+  return {where(mask, number_value(call.graph(), value, x.dtype()), x)};
+}
+
 Results one_hot(Call& call) {
   const Value x = call.tensor("self");
   int64_t classes = call.integer("num_classes", -1);
@@ -215,6 +248,9 @@ constexpr std::array kRows = std::to_array<Row>({
     {"aten.tril.default", triangle<CompareKind::kLessEqual>},
     {"aten.triu.default", triangle<CompareKind::kGreaterEqual>},
     {"aten.one_hot.default", one_hot},
+    {"aten.tril_indices.default", triangle_places<true>},
+    {"aten.triu_indices.default", triangle_places<false>},
+    {"aten.fill_diagonal.default", fill_diagonal},
 });
 
 }  // namespace

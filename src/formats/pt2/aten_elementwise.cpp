@@ -66,6 +66,17 @@ Results erfc(Call& call) {
   return {unary(UnaryKind::kNeg, x) + 1};
 }
 
+/// log(x / (1 - x)), x first kept at least eps from 0 and 1.
+Results logit(Call& call) {
+  Value x = float_self(call);
+  if (call.has("eps")) {
+    const double eps = call.real("eps");
+    x = binary(BinaryKind::kMax, x, scalar(call.graph(), x.dtype(), eps));
+    x = binary(BinaryKind::kMin, x, scalar(call.graph(), x.dtype(), 1 - eps));
+  }
+  return {unary(UnaryKind::kLog, x / (unary(UnaryKind::kNeg, x) + 1))};
+}
+
 Results frac(Call& call) {
   const Value x = call.tensor("self");
   return {x - unary(UnaryKind::kTrunc, x)};
@@ -237,6 +248,8 @@ constexpr std::array kRows = std::to_array<Row>({
     {"aten.round.default", rounding<UnaryKind::kRound>},
     {"aten.round.decimals", round_decimals},
     {"aten.frac.default", frac},
+    {"aten.logit.default", logit},
+    {"aten.special_logit.default", logit},
     {"aten.logical_not.default", logical_not},
     {"aten.bitwise_not.default", bitwise_not},
     {"aten.isnan.default", is_special<UnaryKind::kIsNan>},

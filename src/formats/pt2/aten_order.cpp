@@ -69,6 +69,21 @@ Results kthvalue(Call& call) {
   return {last(out.values), last(out.indices)};
 }
 
+/// (value, index) in the middle, the lower of two.
+Results median(Call& call) {
+  const Value x = call.tensor("self");
+  const int64_t axis = axis_of(call, call.integer("dim", -1), x.rank());
+  const bool keepdims = call.flag("keepdim", false);
+  if (x.rank() == 0) return {x, scalar(call.graph(), DType::kI64, 0)};
+  const Dim size = x.shape()[axis], middle = floor_div(size - 1, 2);
+  const Ordered out = top(x, axis, size, false, true);
+  const auto take = [&](Value v) {
+    const Value one = slice(v, axis, middle, middle + 1);
+    return keepdims ? one : squeeze(one, {axis});
+  };
+  return {take(out.values), take(out.indices)};
+}
+
 /// For each value, how many boundaries lie before it: below, or also equal if `right`.
 Value places(Value values, Value boundaries, bool right, DType dtype) {
   const DType common = promote(values.dtype(), boundaries.dtype());
@@ -104,6 +119,7 @@ constexpr std::array kRows = std::to_array<Row>({
     {"aten.argsort.default", argsort},
     {"aten.argsort.stable", argsort},
     {"aten.kthvalue.default", kthvalue},
+    {"aten.median.dim", median},
     {"aten.bucketize.Tensor", bucketize},
     {"aten.bucketize.Scalar", bucketize},
     {"aten.searchsorted.Tensor", searchsorted},

@@ -279,6 +279,53 @@ Results cumulative_sum(Call& call) {
   return {y.rank() == 0 ? y : cumsum(y, axis)};
 }
 
+/// The running product: each element of the axis in turn.
+Results cumulative_product(Call& call) {
+  const Value given = call.tensor("self");
+  const int64_t axis = axis_of(call, call.integer("dim"), given.rank());
+  const Value x = cast(given, call.dtype("dtype").value_or(sum_dtype(given.dtype())));
+  if (x.rank() == 0) return {x};
+  const Value rows = move_axis(x, axis, 0);
+  ir::Type row = rows.type();
+  row.shape.dims.erase(row.shape.dims.begin());
+  auto body = std::make_unique<ir::Graph>("product");
+  std::vector<Value> inputs;
+  for (const char* name : {"product", "row"}) {
+    ir::Input input;
+    input.name = name;
+    input.dtype = row.dtype;
+    input.shape = row.shape;
+    inputs.push_back(add_node(*body, std::move(input), {}));
+  }
+  const Value product = inputs[0] * inputs[1];
+  body->add_output("new_product", product);
+  body->add_output("out", product);
+  ir::Scan op;
+  op.num_carried = 1;
+  op.num_scanned = 1;
+  std::vector<std::unique_ptr<ir::Graph>> graphs;
+  graphs.push_back(std::move(body));
+  const std::vector<Value> operands = {full(call.graph(), row.dtype, 1, row.shape), rows};
+  const Value y = call.graph().add(ir::make(op), operands, "", std::move(graphs))[1];
+  return {move_axis(y, 0, axis)};
+}
+
+/// x[i + 1] - x[i], n times.
+Results differences(Call& call) {
+  Value x = call.tensor("self");
+  const int64_t n = call.integer("n", 1);
+  const int64_t axis = axis_of(call, call.integer("dim", -1), x.rank());
+  call.refuse("prepend");
+  call.refuse("append");
+  if (n < 0 || n > 64 || x.rank() == 0) call.corrupt("{} differences", n);
+  for (int64_t i = 0; i < n; ++i) {
+    const Dim size = x.shape()[axis];
+    const Value later = slice(x, axis, 1, size), earlier = slice(x, axis, 0, size - 1);
+    x = x.dtype() == DType::kBool ? binary(BinaryKind::kXor, later, earlier) : later - earlier;
+  }
+  return {x};
+}
+
 Results count_nonzero(Call& call) {
   const Value x = cast(truth_of(call.tensor("self")), DType::kI64);
   return {reduced(ReduceKind::kSum, x, axes_to_reduce(call, x.rank()))};
@@ -355,6 +402,8 @@ constexpr std::array kRows = std::to_array<Row>({
     {"aten._log_softmax.default", log_softmax},
     {"aten.special_log_softmax.int", log_softmax},
     {"aten.cumsum.default", cumulative_sum},
+    {"aten.cumprod.default", cumulative_product},
+    {"aten.diff.default", differences},
     {"aten.count_nonzero.default", count_nonzero},
     {"aten.count_nonzero.dim_IntList", count_nonzero},
     {"aten.histc.default", histc},

@@ -38,6 +38,10 @@ ir::Value with_axis_of_one(ir::Value x);  // a scalar as [1]
 /// The last axis as a weight has it, where PyTorch knew that it is but the graph does not.
 ir::Value with_features(ir::Value x, ir::Dim size);
 
+/// What slice.Tensor takes of an axis: bounds are clamped to it, but where the file says that
+/// PyTorch knew better. In aten_views.cpp.
+Reference slice_view(Call& call, const Reference& x, int64_t axis);
+
 /// Adds a node with one result.
 template <class Op>
 ir::Value add_node(ir::Graph& graph, Op op, std::initializer_list<ir::Value> inputs) {

@@ -292,7 +292,7 @@ ir::Slice slice_part(Call& call, int64_t axis, const Dim& size) {
 Results slice_axis(Call& call) {
   const Reference x = call.reference("self");
   const int64_t axis = axis_of(call, call.integer("dim", 0), x.value().rank());
-  return {sliced(x, slice_part(call, axis, x.value().shape()[axis]))};
+  return {slice_view(call, x, axis)};
 }
 
 Results slice_scatter(Call& call) {
@@ -464,6 +464,10 @@ constexpr std::array kRows = std::to_array<Row>({
 });
 
 }  // namespace
+
+Reference slice_view(Call& call, const Reference& x, int64_t axis) {
+  return sliced(x, slice_part(call, axis, x.value().shape()[axis]));
+}
 
 std::span<const Row> view_rows() { return kRows; }
 

@@ -1,5 +1,6 @@
 #include "formats/pt2/call.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -314,6 +315,20 @@ const TensorMeta* Call::find_meta(std::string_view argument) const {
     return it == source_.tensors.end() ? nullptr : &it->second;
   }
   return nullptr;
+}
+
+bool Call::is_complex(std::string_view argument) const {
+  const TensorMeta* meta = find_meta(argument);
+  return meta != nullptr && find_complex_part(meta->type).has_value();
+}
+
+bool Call::has_complex() const {
+  for (const std::string& output : outputs_) {
+    const auto it = source_.tensors.find(output);
+    if (it != source_.tensors.end() && find_complex_part(it->second.type)) return true;
+  }
+  return std::ranges::any_of(node_.inputs,
+                             [&](const NamedArgument& input) { return is_complex(input.name); });
 }
 
 void Call::finish() const {

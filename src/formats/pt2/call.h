@@ -97,6 +97,10 @@ class Call {
   std::vector<std::optional<ir::Dim>> output_sizes(size_t output = 0) const;
   /// What the file says of a tensor argument: for strides.
   const TensorMeta* find_meta(std::string_view argument) const;
+  /// Whether a tensor argument is one of complex numbers.
+  bool is_complex(std::string_view argument) const;
+  /// Whether any argument or result is.
+  bool has_complex() const;
 
   /// Errors: unsupported if an argument was not read.
   void finish() const;

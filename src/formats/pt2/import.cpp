@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "formats/pt2/expression.h"
 #include "formats/pt2/importer.h"
 #include "formats/pt2/tree_spec.h"
@@ -67,6 +68,7 @@ class Run {
     out.module_class = program_.module_class;
     out.in_spec = program_.in_spec;
     out.out_spec = program_.out_spec;
+    out.example_sizes = std::move(example_sizes_);
     out.input_constants = std::move(input_constants_);
     out.output_constants = std::move(output_constants_);
     out.unmapped = importer_.unmapped();
@@ -85,6 +87,8 @@ class Run {
   LeafNames leaf_names() const;
   void bind_inputs();
   void bind_user_input(size_t i, size_t leaf);
+  void note_examples(const TensorMeta& meta);
+  void bind_size(const std::string& leaf, const std::string& name);
   void bind_stored(size_t i, const InputSpec& spec);
   const StoredTensor& stored(const InputSpec& spec) const;
   std::string parameter_name(const std::string& name) const;
@@ -114,6 +118,7 @@ class Run {
   std::map<std::string, Value> parameter_values_;
   std::vector<ir::State> states_;
   Names output_leaves_;
+  std::map<std::string, int64_t> example_sizes_;
   std::vector<ConstantLeaf> input_constants_;
   std::vector<ConstantLeaf> output_constants_;
 };
@@ -245,59 +250,53 @@ std::string json_of(const Argument& argument) {
   if (const auto* b = std::get_if<BoolArgument>(&argument)) {
     if (const auto* x = std::get_if<bool>(&b->value)) return *x ? "true" : "false";
   }
-  if (const auto* s = std::get_if<StringArgument>(&argument)) return "\"" + s->text + "\"";
+  if (const auto* s = std::get_if<StringArgument>(&argument)) return Json(s->text).dump();
   return "null";
-}
-
-/// A size as an int that is given in a call: an input of its own, whose value is a symbol.
-void bind_int(ir::Graph& graph, Scope& scope, Symbols& symbols, const std::string& input,
-              const std::string& name, const std::optional<Dim>& wanted, Value value) {
-  ir::Item item;
-  item.value = symbols.birth(wanted);
-  const Dim made = item.value;
-  graph.add_one(ir::make(std::move(item)), {value});
-  if (wanted && !(*wanted == made)) graph.assume(made, *wanted);
-  scope.numbers[name] = wanted.value_or(made);
-  static_cast<void>(input);
 }
 
 void Run::bind_user_input(size_t i, size_t leaf) {
   const Argument& argument = program_.graph.inputs[i];
   std::string name = names_.inputs[leaf];
-  const auto* tensor = std::get_if<TensorArgument>(&argument);
-  if (name.empty() && tensor != nullptr) name = tensor->name;
-  const bool both = names_.on_both_sides.contains(name) || written_.contains(name);
-  const std::string graph_name = both ? "input." + name : name;
-  if (tensor != nullptr) {
+  if (const auto* tensor = std::get_if<TensorArgument>(&argument)) {
+    if (name.empty()) name = tensor->name;
+    const bool both = names_.on_both_sides.contains(name) || written_.contains(name);
     const TensorMeta& meta = meta_of(tensor->name);
-    const Reference reference =
-        add_input(graph_name, dtype_of(meta, name), shape_of(meta, tensor->name));
+    note_examples(meta);
+    const Reference reference = add_input(both ? "input." + name : name, dtype_of(meta, name),
+                                          shape_of(meta, tensor->name));
     scope_.tensors[tensor->name] = reference;
     originals_[name] = reference;
     return;
   }
   const auto* integer = std::get_if<IntArgument>(&argument);
   const auto* symbol = integer == nullptr ? nullptr : std::get_if<Name>(&integer->value);
-  if (symbol != nullptr) {
-    if (name.empty()) name = symbol->text;
-    const auto said = program_.graph.ints.find(symbol->text);
-    const auto* expression =
-        said == program_.graph.ints.end() ? nullptr : std::get_if<Expression>(&said->second);
-    const std::optional<Dim> wanted =
-        expression == nullptr ? std::nullopt : read_expression(expression->text);
-    bind_int(*graph_, scope_, importer_.symbols(), name, symbol->text, wanted,
-             add_input(name, DType::kI64, {}));
-    return;
-  }
-  const bool is_fixed = std::holds_alternative<NoneArgument>(argument) ||
-                        std::holds_alternative<StringArgument>(argument) ||
-                        std::holds_alternative<IntArgument>(argument) ||
-                        std::holds_alternative<FloatArgument>(argument) ||
-                        std::holds_alternative<BoolArgument>(argument);
-  if (!is_fixed)
-    fail(ErrorKind::kUnsupported, "[pt2] '{}': an input that is {}", file_, tag_of(argument));
+  if (symbol != nullptr) return bind_size(name.empty() ? symbol->text : name, symbol->text);
   if (name.empty()) name = program_.inputs[i].target;
   input_constants_.push_back({static_cast<int64_t>(leaf), name, json_of(argument)});
+}
+
+void Run::note_examples(const TensorMeta& meta) {
+  for (const Size& size : meta.sizes) {
+    const auto* expression = std::get_if<Expression>(&size);
+    const auto dim = expression == nullptr ? std::nullopt : read_expression(expression->text);
+    const auto symbol = dim ? dim->as_symbol() : std::nullopt;
+    if (symbol && expression->hint) example_sizes_.emplace(*symbol, *expression->hint);
+  }
+}
+
+/// An int that is given in each call: an input of its own, whose value is a size.
+void Run::bind_size(const std::string& leaf, const std::string& name) {
+  const auto said = program_.graph.ints.find(name);
+  const auto* expression =
+      said == program_.graph.ints.end() ? nullptr : std::get_if<Expression>(&said->second);
+  const std::optional<Dim> wanted =
+      expression == nullptr ? std::nullopt : read_expression(expression->text);
+  ir::Item item;
+  item.value = importer_.symbols().birth(wanted);
+  const Dim made = item.value;
+  graph_->add_one(ir::make(std::move(item)), {add_input(leaf, DType::kI64, {})});
+  if (wanted && !(*wanted == made)) graph_->assume(made, *wanted);
+  scope_.numbers[name] = wanted.value_or(made);
 }
 
 const StoredTensor& Run::stored(const InputSpec& spec) const {
@@ -410,10 +409,12 @@ void Run::add_output(const std::string& leaf, Value value) {
   const bool both = names_.on_both_sides.contains(leaf) || written_.contains(leaf);
   graph_->add_output(both ? "output." + leaf : leaf, value);
   if (!both || !originals_.contains(leaf)) return;
-  const std::optional<int64_t> grown = grown_axis(input_shape("input." + leaf), value.shape());
-  if (!grown) return;
+  const Shape before = input_shape("input." + leaf);
+  const std::optional<int64_t> grown = grown_axis(before, value.shape());
+  if (!grown && !(written_.contains(leaf) && before == value.shape())) return;
   ir::State state;
-  state.growth_axis = *grown;
+  state.kind = grown ? ir::State::Kind::kAppend : ir::State::Kind::kOverwrite;
+  state.growth_axis = grown.value_or(state.growth_axis);
   state.name = leaf;
   state.input = "input." + leaf;
   state.output = "output." + leaf;

@@ -2,6 +2,7 @@
 // values.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct ImportedProgram {
   std::string module_class;  // "LlamaForCausalLM"; empty if the file does not say
   std::string in_spec;       // PyTorch's tree specs, as the file has them; empty if it has none
   std::string out_spec;
+  /// Sizes of the sample that was captured, by symbol, as far as the file says.
+  std::map<std::string, int64_t> example_sizes;
   std::vector<ConstantLeaf> input_constants;
   std::vector<ConstantLeaf> output_constants;
   std::vector<Unmapped> unmapped;

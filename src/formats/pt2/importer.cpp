@@ -86,10 +86,15 @@ std::set<std::string, std::less<>> used_names(const Graph& graph) {
   return names;
 }
 
-/// Dims that the file and the graph both know must not contradict each other.
-bool agrees(const ir::Shape& shape, const TensorMeta& meta) {
-  if (shape.rank() != std::ssize(meta.sizes)) return false;
-  for (int64_t i = 0; i < shape.rank(); ++i) {
+/// What the file and the graph both know must not contradict each other. Complex numbers have a
+/// last axis of two.
+bool agrees(const ir::Type& type, const TensorMeta& meta) {
+  const std::optional<DType> part = find_complex_part(meta.type);
+  const std::optional<DType> dtype = part ? part : find_dtype(meta.type);
+  const ir::Shape& shape = type.shape;
+  const auto rank = std::ssize(meta.sizes);
+  if (dtype != type.dtype || shape.rank() != rank + (part ? 1 : 0)) return false;
+  for (int64_t i = 0; i < rank; ++i) {
     const auto* said = std::get_if<int64_t>(&meta.sizes[static_cast<size_t>(i)]);
     if (said != nullptr && shape[i].is_static() && shape[i].value() != *said) return false;
   }
@@ -206,8 +211,10 @@ void Importer::run_node(const Node& node, const Graph& graph, const Used& used, 
       fail(ErrorKind::kCorrupt, "[pt2] '{}': the name '{}' is given twice, by '{}' again", file_,
            name, node.target);
   }
+  const size_t first = scope.graph->nodes().size();
   try {
     dispatch(node, graph, used, scope);
+    scope.graph->name_nodes(first, node.module_path);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kUnsupported) {
       note_unmapped(node, fmt::format("{}: {}", operator_of(node), error.what()));
@@ -307,19 +314,21 @@ bool Importer::run_assertion(const Node& node, Scope& scope) {
 }
 
 void Importer::run_operator(const Node& node, const Graph& graph, const Used& used, Scope& scope) {
-  const Found found = find_operator(operator_of(node));
+  Call call(node, graph, used, scope, symbols_);
+  const bool complex = call.has_complex();
+  const Found found = complex ? Found{find_complex_mapper(operator_of(node)), false, false}
+                              : find_operator(operator_of(node));
   if (found.map == nullptr) {
-    note_unmapped(node, std::string(operator_of(node)));
+    note_unmapped(node, std::string(operator_of(node)) + (complex ? " of complex numbers" : ""));
     return make_opaque(node, graph, scope);
   }
-  Call call(node, graph, used, scope, symbols_);
   Results results = found.map(call);
   call.finish();
   if (found.copies) {
     for (Reference& result : results) result = result ? Reference(result.value()) : result;
   }
   if (found.in_place) {
-    const Reference self = call.reference("self");
+    const Reference self = call.reference(node.inputs.at(0).name);
     if (results.empty()) call.corrupt("nothing is written in place");
     if (results[0].shares_storage(self)) {  // the same numbers: a new shape, or nothing at all
       const auto* name = std::get_if<TensorArgument>(&node.inputs[0].value);
@@ -348,8 +357,7 @@ void Importer::store(const Node& node, const Graph& graph, const Used& used, Sco
     const auto meta = graph.tensors.find(names[i]);
     if (meta == graph.tensors.end())
       fail(ErrorKind::kCorrupt, "nothing is said of its result '{}'", names[i]);
-    const std::optional<DType> dtype = find_dtype(meta->second.type);
-    if (dtype != value.dtype() || !agrees(value.shape(), meta->second)) {
+    if (!agrees(value.type(), meta->second)) {
       fail(ErrorKind::kCorrupt, "its result '{}' is {}, but the file says {}", names[i],
            value.type().text(), text_of(meta->second));
     }

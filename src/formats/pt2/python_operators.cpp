@@ -213,26 +213,58 @@ Number rounded(UnaryKind fn, const Number& a, ir::Graph& graph, Symbols& symbols
   return size;
 }
 
+Number as_float(const Number& a) {
+  if (const auto real = as_constant(a)) return *real;
+  if (as_int(a) != nullptr) return Quotient{*as_int(a), 1};
+  return a;
+}
+
+Number square_root(const Number& a, ir::Graph& graph) {
+  if (const auto real = as_constant(a)) return std::sqrt(*real);
+  return ComputedFloat{unary(UnaryKind::kSqrt, as_f64(graph, a))};
+}
+
 Number unary_operator(std::string_view target, const Number& a, ir::Graph& graph,
                       Symbols& symbols) {
-  if (target == "_operator.neg")
+  const auto named = [&](std::initializer_list<std::string_view> names) {
+    return std::ranges::find(names, target) != names.end();
+  };
+  if (named({"_operator.neg"}))
     return arithmetic(BinaryKind::kMul, a, Dim(-1), graph, symbols.bounds);
-  if (target == "_operator.pos") return a;
-  if (target == "torch.sym_not" || target == "_operator.not_") return negated(a, graph);
-  if (target == "math.floor") return rounded(UnaryKind::kFloor, a, graph, symbols);
-  if (target == "math.ceil") return rounded(UnaryKind::kCeil, a, graph, symbols);
-  if (target == "math.trunc" || target == "torch.sym_int")
-    return rounded(UnaryKind::kTrunc, a, graph, symbols);
-  if (target == "torch.sym_float") {
-    if (const auto real = as_constant(a)) return *real;
-    if (as_int(a) != nullptr) return Quotient{*as_int(a), 1};
-    return a;
-  }
-  if (target == "torch.sym_sqrt" || target == "math.sqrt" || target == "torch._sym_sqrt") {
-    if (const auto real = as_constant(a)) return std::sqrt(*real);
-    return ComputedFloat{unary(UnaryKind::kSqrt, as_f64(graph, a))};
-  }
+  if (named({"_operator.pos"})) return a;
+  if (named({"torch.sym_not", "_operator.not_"})) return negated(a, graph);
+  if (named({"math.floor"})) return rounded(UnaryKind::kFloor, a, graph, symbols);
+  if (named({"math.ceil"})) return rounded(UnaryKind::kCeil, a, graph, symbols);
+  if (named({"math.trunc", "torch.sym_int"})) return rounded(UnaryKind::kTrunc, a, graph, symbols);
+  if (named({"torch.sym_float"})) return as_float(a);
+  if (named({"torch.sym_sqrt", "math.sqrt", "torch._sym_sqrt"})) return square_root(a, graph);
   fail(ErrorKind::kUnsupported, "the operator");
+}
+
+/// By a number of bits that is known.
+std::optional<Number> shifted(std::string_view target, const Number& a, const Number& b) {
+  constexpr int64_t kMostBits = 62;
+  const Dim *value = as_int(a), *bits = as_int(b);
+  if (value == nullptr || bits == nullptr || !bits->is_static()) return std::nullopt;
+  if (bits->value() < 0 || bits->value() > kMostBits) return std::nullopt;
+  const Dim factor(int64_t{1} << bits->value());
+  if (target == "_operator.lshift") return *value * factor;
+  if (target == "_operator.rshift") return floor_div(*value, factor);
+  return std::nullopt;
+}
+
+Number binary_operator(std::string_view target, const Number& a, const Number& b, ir::Graph& graph,
+                       const Bounds& bounds) {
+  const auto* const arithmetic_row = std::ranges::find(kArithmetic, target, &Arithmetic::name);
+  if (arithmetic_row != kArithmetic.end())
+    return arithmetic(arithmetic_row->fn, a, b, graph, bounds);
+  const auto* const comparison_row = std::ranges::find(kComparisons, target, &Comparison::name);
+  if (comparison_row != kComparisons.end())
+    return comparison(comparison_row->fn, a, b, graph, bounds);
+  if (target == "_operator.and_") return logic(BinaryKind::kAnd, a, b, graph);
+  if (target == "_operator.or_") return logic(BinaryKind::kOr, a, b, graph);
+  if (auto out = shifted(target, a, b)) return *std::move(out);
+  fail(ErrorKind::kUnsupported, "the operator, or numbers of this kind");
 }
 
 }  // namespace
@@ -275,22 +307,7 @@ Number call_python_operator(std::string_view target, const std::vector<Number>& 
     return arguments[*truth ? 1 : 2];
   }
   if (arguments.size() != 2) fail(ErrorKind::kUnsupported, "the number of its arguments");
-  const Number &a = arguments[0], &b = arguments[1];
-  const auto* const arithmetic_row = std::ranges::find(kArithmetic, target, &Arithmetic::name);
-  if (arithmetic_row != kArithmetic.end())
-    return arithmetic(arithmetic_row->fn, a, b, graph, symbols.bounds);
-  const auto* const comparison_row = std::ranges::find(kComparisons, target, &Comparison::name);
-  if (comparison_row != kComparisons.end())
-    return comparison(comparison_row->fn, a, b, graph, symbols.bounds);
-  if (target == "_operator.and_") return logic(BinaryKind::kAnd, a, b, graph);
-  if (target == "_operator.or_") return logic(BinaryKind::kOr, a, b, graph);
-  const bool is_shift = target == "_operator.lshift" || target == "_operator.rshift";
-  if (is_shift && as_int(a) != nullptr && as_int(b) != nullptr && as_int(b)->is_static() &&
-      as_int(b)->value() >= 0 && as_int(b)->value() < 62) {
-    const Dim factor(int64_t{1} << as_int(b)->value());
-    return target == "_operator.lshift" ? *as_int(a) * factor : floor_div(*as_int(a), factor);
-  }
-  fail(ErrorKind::kUnsupported, "the operator, or numbers of this kind");
+  return binary_operator(target, arguments[0], arguments[1], graph, symbols.bounds);
 }
 
 }  // namespace tranship::pt2

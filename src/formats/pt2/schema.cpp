@@ -143,7 +143,14 @@ class At {
   const Json* value_;
 };
 
-Expression expression(const At& at) { return {at["expr_str"].text()}; }
+Expression expression(const At& at) {
+  Expression out{at["expr_str"].text()};
+  const auto hint = at.find("hint");
+  if (!hint) return out;
+  const auto [tag, value] = hint->alternative();
+  if (tag == "as_int") out.hint = value.integer();
+  return out;
+}
 
 Size size(const At& at) {
   const auto [tag, value] = at.alternative();
@@ -399,6 +406,14 @@ std::optional<DType> find_dtype(ScalarType type) {
   for (const ScalarTypeRow& row : kScalarTypes) {
     if (row.number == type.number) return row.dtype;
   }
+  return std::nullopt;
+}
+
+std::optional<DType> find_complex_part(ScalarType type) {
+  const std::string name = torch_name(type);
+  if (name == "complex32") return DType::kF16;
+  if (name == "complex64") return DType::kF32;
+  if (name == "complex128") return DType::kF64;
   return std::nullopt;
 }
 

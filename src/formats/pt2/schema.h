@@ -23,6 +23,7 @@ struct Name {
 /// An expression in sympy's srepr: "Mul(Integer(2), Symbol('s0', integer=True))".
 struct Expression {
   std::string text;
+  std::optional<int64_t> hint = {};  // its value in the sample that was captured
 };
 
 using Size = std::variant<int64_t, Expression>;
@@ -35,6 +36,8 @@ struct ScalarType {
 
 /// Nothing for a dtype that no tensor of ours can have (complex).
 std::optional<DType> find_dtype(ScalarType type);
+/// The parts' dtype of complex numbers.
+std::optional<DType> find_complex_part(ScalarType type);
 /// "float32", "complex64", or "ScalarType 77".
 std::string torch_name(ScalarType type);
 

@@ -19,41 +19,52 @@ std::string key_text(const Json& key) {
   return key.is_string() ? key.get<std::string>() : key.dump();
 }
 
+using Children = std::vector<std::pair<std::string, const Json*>>;
+
+/// What a recorded state holds, by attribute, key or index: {"_t": "items", "v": [[key, ...]]},
+/// a plain object or list; a tagged object holds its state itself, under no name.
+Children children_of(const Json& state) {
+  Children out;
+  if (state.is_array()) {
+    for (size_t i = 0; i < state.size(); ++i) out.emplace_back(std::to_string(i), &state[i]);
+    return out;
+  }
+  const auto tag = state.find("_t");
+  if (tag == state.end()) {
+    for (auto it = state.begin(); it != state.end(); ++it) out.emplace_back(it.key(), &it.value());
+    return out;
+  }
+  const bool has_items = *tag == "items" && state.contains("v") && state["v"].is_array();
+  if (!has_items) {
+    for (const char* inside : {"s", "v"}) {
+      if (state.contains(inside)) out.emplace_back("", &state[inside]);
+    }
+    return out;
+  }
+  for (const Json& item : state["v"]) {
+    if (!item.is_array() || item.size() != 2) corrupt("has an item that is not a key and a value");
+    out.emplace_back(key_text(item[0]), &item[1]);
+  }
+  return out;
+}
+
 /// Paths of the tensors in a cache's recorded state, by their number: {"_t": "obj", "p": class,
-/// "s": {attribute: ...}}, {"_t": "items", "v": [[key, ...]]}, {"_t": "tensor", "i": 0}, lists.
+/// "s": {attribute: ...}}, {"_t": "tensor", "i": 0}.
 void find_tensors(const Json& state, LeafPath& path, size_t depth,
                   std::map<int64_t, LeafPath>& found) {
   if (depth > kMaxDepth) corrupt("is nested too deeply");
-  const auto descend = [&](std::string step, const Json& child) {
-    path.steps.push_back(std::move(step));
-    find_tensors(child, path, depth + 1, found);
-    path.steps.pop_back();
-  };
-  if (state.is_array()) {
-    for (size_t i = 0; i < state.size(); ++i) descend(std::to_string(i), state[i]);
-    return;
-  }
-  if (!state.is_object()) return;
-  const auto tag = state.find("_t");
-  if (tag == state.end()) {
-    for (auto it = state.begin(); it != state.end(); ++it) descend(it.key(), it.value());
-    return;
-  }
-  if (*tag == "tensor") {
+  if (!state.is_structured()) return;
+  if (state.is_object() && state.contains("_t") && state["_t"] == "tensor") {
     const auto index = state.find("i");
     if (index == state.end() || !index->is_number_integer())
       corrupt("has a tensor without a number");
     found.emplace(index->get<int64_t>(), path);
-  } else if (*tag == "items" && state.contains("v") && state["v"].is_array()) {
-    for (const Json& item : state["v"]) {
-      if (!item.is_array() || item.size() != 2)
-        corrupt("has an item that is not a key and a value");
-      descend(key_text(item[0]), item[1]);
-    }
-  } else {
-    for (const char* inside : {"s", "v"}) {
-      if (state.contains(inside)) find_tensors(state[inside], path, depth + 1, found);
-    }
+    return;
+  }
+  for (const auto& [step, child] : children_of(state)) {
+    if (!step.empty()) path.steps.push_back(step);
+    find_tensors(*child, path, depth + 1, found);
+    if (!step.empty()) path.steps.pop_back();
   }
 }
 
