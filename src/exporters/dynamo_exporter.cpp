@@ -24,13 +24,14 @@ DType dtype_of(const CheckpointData& checkpoint) {
 
 ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const DynamoConfig& config,
-                          const Sink& sink) {
+                          const GenerationOptions& generation, const Sink& sink) {
   const DType dtype = config.dtype ? *config.dtype : dtype_of(checkpoint.data());
   const exporters::Built built =
-      exporters::build(task, checkpoint, sample_inputs, config, dtype, sink);
+      exporters::build(task, checkpoint, sample_inputs, config, generation, dtype, sink);
   std::vector<pt2::PythonCall> calls;
   for (size_t i = 0; i < built.made.signatures.size(); ++i) {
-    calls.push_back(exporters::call_of(built.made.signatures[i], built.made.program.components[i]));
+    calls.push_back(exporters::call_of(built.made.signatures[i], built.made.program.components[i],
+                                       built.shapes.examples));
   }
   const auto program = pt2::Pt2Program::lower(built.made.program, calls, built.shapes.examples);
   return exporters::assemble(
@@ -43,13 +44,14 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
 ExportedModel DynamoExporter::export_model(const Checkpoint& checkpoint,
                                            const NamedTensors& sample_inputs,
                                            const DynamoConfig& config, const Sink& sink) const {
-  return export_task(Task::kForward, checkpoint, sample_inputs, config, sink);
+  return export_task(Task::kForward, checkpoint, sample_inputs, config, {}, sink);
 }
 
 ExportedModel DynamoExporter::export_for_generation(const Checkpoint& checkpoint,
                                                     const DynamoConfig& config,
+                                                    const GenerationOptions& generation,
                                                     const Sink& sink) const {
-  return export_task(Task::kGeneration, checkpoint, {}, config, sink);
+  return export_task(Task::kGeneration, checkpoint, {}, config, generation, sink);
 }
 
 }  // namespace tranship

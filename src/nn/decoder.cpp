@@ -173,22 +173,69 @@ Tensor attend(Scope m, Tensor q, Tensor k, Tensor v, const Step& s, double scale
   return attention(m, q, all.keys, all.values, options);
 }
 
+namespace {
+
+/// Positions of the queries, i64 [S], and which keys a layer of a window sees.
+class Visibility {
+ public:
+  Visibility(ir::Graph& g, const ModelInputs& in, const Dim& length)
+      : graph_(g), mask_(in.attention_mask), first_slot_(in.cache->first_slot()) {
+    const Tensor first = first_slot_ ? first_slot_ : ir::dim_to_tensor(g, in.past);
+    positions_ = ir::iota(g, length) + first;
+    num_slots_ = in.cache->num_slots();
+    if (!first_slot_) key_mask_ = key_mask_of(mask_);
+  }
+
+  Tensor positions() const { return positions_; }
+
+  /// window: 0 if the layer has none.
+  AttentionOptions options(int64_t window) const {
+    AttentionOptions options;
+    if (first_slot_) {
+      options.bias = seen_slots(window);
+    } else {
+      options.causal = true;
+      options.key_mask = key_mask_;
+      if (window > 0) options.window = window;
+    }
+    return options;
+  }
+
+ private:
+  /// bool, broadcasting to [B, 1, S, slots]. The mask says what is there; without one, all up to
+  /// the query's own slot is.
+  Tensor seen_slots(int64_t window) const {
+    const Tensor slots = ir::iota(graph_, num_slots_), query = ir::unsqueeze(positions_, {1});
+    Tensor seen = mask_ ? ir::slice(mask_, 3, 0, num_slots_)
+                        : ir::compare(ir::CompareKind::kLessEqual, slots, query);
+    if (window > 0) {
+      const Tensor oldest = query - static_cast<double>(window);
+      seen = ir::logical_and(seen, ir::compare(ir::CompareKind::kGreater, slots, oldest));
+    }
+    return seen;
+  }
+
+  ir::Graph& graph_;
+  Tensor mask_, first_slot_, positions_, key_mask_;
+  Dim num_slots_ = 0;
+};
+
+}  // namespace
+
 Tensor each_layer(Scope m, Tensor x, const DecoderConfig& c, const ModelInputs& in,
                   const std::function<Tensor(Scope, Tensor, const Step&)>& layer) {
   ir::Graph& g = m.graph();
   const Dim length = in.input_ids.shape()[1];
+  const Visibility visibility(g, in, length);
   Tensor positions = in.position_ids;
-  if (!positions)
-    positions = ir::unsqueeze(ir::iota(g, length) + ir::dim_to_tensor(g, in.past), {0});
+  if (!positions) positions = ir::unsqueeze(visibility.positions(), {0});
   std::map<std::string, Rotary> tables;
   for (const auto& [type, rope] : c.rope)
     tables.emplace(type, rotary(rope, positions, c.head_dim, c.max_position_embeddings, m.dtype()));
-  const Tensor key_mask = key_mask_of(in.attention_mask);
   for (int64_t i = 0; i < c.num_hidden_layers; ++i) {
     const std::string& type = c.layer_types[static_cast<size_t>(i)];
-    AttentionOptions options = {.causal = true, .key_mask = key_mask};
-    if (type == "sliding_attention") options.window = c.sliding_window;
-    x = layer(m / i, x, Step{tables.at(type), *in.cache, i, options});
+    const int64_t window = type == "sliding_attention" ? c.sliding_window : 0;
+    x = layer(m / i, x, Step{tables.at(type), *in.cache, i, visibility.options(window)});
   }
   return x;
 }
