@@ -70,15 +70,23 @@ def short(error):
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
+def open_axes(inputs):
+    """All axes of all inputs, but of images only the batch: height and width of a tiny model are mostly fixed."""
+    import torch
+
+    return {name: {axis: torch.export.Dim.AUTO for axis in ((0,) if name == "pixel_values" else range(value.ndim))}
+            for name, value in inputs.items()}
+
+
 def capture(model, inputs, folder):
     """model.pt2 in `folder`, with axes that are open if PyTorch can, else fixed. Says which."""
     from transformers.exporters.exporter_dynamo import DynamoConfig, DynamoExporter
 
     error = None
-    for dynamic in (True, False):
+    for config in (DynamoConfig(dynamic=True, dynamic_shapes=open_axes(inputs)), DynamoConfig(dynamic=False)):
         try:
-            DynamoExporter().export(model, dict(inputs), config=DynamoConfig(dynamic=dynamic)).save_pretrained(folder)
-            return dynamic
+            DynamoExporter().export(model, dict(inputs), config=config).save_pretrained(folder)
+            return config.dynamic
         except Exception as caught:  # noqa: BLE001: what PyTorch cannot capture is counted, whatever it says
             error = error or caught
     raise error

@@ -48,6 +48,7 @@ COUNTS = [
     (r"num_queries|num_query_tokens|index_topk|.*_top_k", lambda v: min(v, 16)),
     (r"num_labels|num_feature_levels|.*num_buckets", lambda v: v),
     (r".*_layer_period", lambda v: min(v, 2)),
+    (r"depth", lambda v: min(v, 3)),
     (LAYERS, lambda v: min(v, 2)),
     (r"(.*_)?vocab(_size)?(_per_layer_input)?|codebook_size", lambda v: min(v, 128)),
     (r"max_position_embeddings|n_positions|n_ctx|max_source_positions|max_target_positions|max_seq_len|seq_length"
@@ -71,7 +72,7 @@ WIDTHS = [
 ]
 # What scaling leaves: counts, sizes in pixels, samples and tokens, identifiers.
 UNSCALED = (r"num_(?!filters).*|n_.*|.*(patch|window|chunk|stride|kernel|rate|length|ratio|mel|bins|period|offset|_ids?|_id|factor"
-            r"|distance|position|frames?|seconds|threshold|step|resolution|image|vocab|labels?|classes|max|min|layers?|heads?).*")
+            r"|distance|position|frames?|seconds|threshold|step|resolution|image|vocab|labels?|classes|max|min|layers?|heads).*")
 LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 # What some defaults leave open, though the model needs a number.
 FILL = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_shared_experts": 1, "num_experts": 4, "num_local_experts": 4,
@@ -114,13 +115,13 @@ def shrink_value(key, value, factor):
 
 
 def representative(config, layers):
-    """Places of the first layer of each kind, at least two, and the last of each if those share the first's keys."""
+    """Places of the first layer of each kind, at least two, and of the last of each if it may share something."""
     per_layer = {str(int(place)): str(change) for place, change in (config.get("per_layer_config") or {}).items()}
     lists = [value for key, value in config.items()
              if isinstance(value, list) and len(value) == layers and isinstance(value[0], str)]
     kinds = [(*(values[i] for values in lists), per_layer.get(str(i))) for i in range(layers)]
     places = {kinds.index(kind) for kind in kinds} | set(range(min(2, layers)))
-    if 0 < (config.get("num_kv_shared_layers") or 0) < layers:
+    if 0 < (config.get("num_kv_shared_layers") or 0) < layers or any("hybrid" in kind for kind in kinds):
         places |= {layers - 1 - kinds[::-1].index(kind) for kind in kinds}
     return sorted(places)
 
@@ -196,6 +197,8 @@ def fill_in(out):
             out["num_key_value_heads"] = heads
         if "head_dim" in out and out["head_dim"] is None and is_number(out.get("hidden_size")):
             out["head_dim"] = out["hidden_size"] // heads
+    if "conv_L_cache" in out and out.get("layer_types") is None:
+        out["layer_types"] = ["conv", "full_attention"]
     if out.get("rope_parameters") == {}:
         rope = {"rope_type": "default", "rope_theta": 10000.0}
         out["rope_parameters"] = {kind: rope for kind in out["layer_types"]} if out.get("layer_types") else rope
@@ -284,7 +287,9 @@ def sample_inputs(model, batch, length, seed=0):
 
     inputs = {}
     main = getattr(model, "main_input_name", "input_ids")
-    if "pixel_values" in names and main == "pixel_values":
+    if "input_values" in names and main == "inputs":
+        inputs["input_values"] = audio(config, batch, length, generator)
+    elif "pixel_values" in names and main == "pixel_values":
         inputs["pixel_values"] = image(config, batch, generator)
     elif "input_values" in names and main == "input_values":
         inputs["input_values"] = audio(config, batch, length, generator)
@@ -295,6 +300,8 @@ def sample_inputs(model, batch, length, seed=0):
         inputs["input_ids"] = ids(length, places) if places > 1 else ids(length)
         if "attention_mask" in names:
             inputs["attention_mask"] = mask()
+        if config.model_type == "voxtral_realtime":  # audio and text go together, token by token
+            inputs["input_features"] = features(config, batch, length, generator).transpose(1, 2)[..., :8 * length]
         if "bbox" in names:
             corner = torch.randint(0, 50, (batch, length, 2), generator=generator)
             inputs["bbox"] = torch.cat([corner, corner + 5], dim=-1)
