@@ -326,9 +326,9 @@ def table(results):
     again = [r for r in reached if "again" in r]
     lines = ["# Coverage: what of Transformers goes through a captured `.pt2`", "",
              "Written by `tools/census.py run`: tiny models of Transformers 5.23, captured by its own exporter in",
-             "PyTorch 2.13, exported by `tranship export model.pt2 --to onnx`, run by ONNX Runtime and compared with what",
-             f"PyTorch computes from the same `.pt2` (tolerance {TOLERANCE:.0e} of an output's largest number; a second",
-             "size of inputs where axes are open). Models of text and other kinds of input get the text alone.", "",
+             "PyTorch 2.13, exported by `tranship export model.pt2 --to onnx`, run by ONNX Runtime and compared with",
+             f"what PyTorch computes from the same `.pt2` (tolerance {TOLERANCE:.0e} of an output's largest number; a",
+             "second size of inputs where axes are open). Models of text and other kinds of input get the text alone.", "",
              "| | classes |", "|---|---|",
              f"| drawn by seed before the first run (`tests/census/classes.txt`) | {len(results)} |",
              f"| no tiny model that runs in PyTorch | {sum(r['stage'] == 'model' for r in results)} |",
