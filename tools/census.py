@@ -21,6 +21,7 @@ import pathlib
 import random
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -32,7 +33,7 @@ MAX_PARAMETERS = 70e6
 TOLERANCE = 1e-4  # of the largest number of an output; integers and booleans are equal
 # How far a class came: what failed is the stage that it did not leave.
 STAGES = ("model", "capture", "export", "run", "compare", "match")
-SECONDS = 240  # of a class: to capture it, and again to check it
+SECONDS = 300  # of CPU that a class may take; four times that on the clock
 MEMORY = 8 << 30
 
 
@@ -256,6 +257,7 @@ def one(entry, folder, log):
     import torch
 
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     torch.set_num_threads(1)
     captured, record = folder / "captured", folder / "captured.json"
     result = dict(zip(("kind", "model_type", "class"), entry), stage="model")
@@ -298,14 +300,15 @@ def run_one(entry, work, keep):
     started = time.monotonic()
     process = multiprocessing.get_context("fork").Process(target=one_and_exit, args=(entry, folder, log))
     process.start()
-    process.join(2 * SECONDS)
+    process.join(4 * SECONDS)
     late = process.is_alive()
     if late:
         process.kill()
         process.join()
     result = json.loads(log.read_text())
     if late or process.exitcode != 0:
-        result["reason"] = f"took more than {2 * SECONDS} s" if late else f"the process ended with {process.exitcode}"
+        died = process.exitcode not in (-signal.SIGXCPU, -signal.SIGKILL)
+        result["reason"] = f"ended with {process.exitcode}" if died else f"took more than {SECONDS} s of CPU"
     result["seconds"] = round(time.monotonic() - started, 1)
     log.write_text(json.dumps(result, indent=1))
     for made in ("onnx", "again") if keep else ("",):
