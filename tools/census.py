@@ -3,7 +3,8 @@
 
   census.py draw COUNT > tests/census/classes.txt      the list, drawn by seed: made once, before the first run
   census.py sample COUNT RESULTS > tests/census/sample.txt   those of CI, drawn by seed from the captured ones
-  census.py run [--classes FILE] [--only TYPE ...] [--work DIR] [--jobs N] [--table docs/coverage.md]
+  census.py run [--classes FILE] [--only TYPE ...] [--work DIR] [--keep] [--jobs N] [--table docs/coverage.md]
+  census.py table [--classes FILE] --work DIR --table docs/coverage.md   what runs with --keep have left in DIR
 
 For each class: a tiny model with hash weights is captured by Transformers' own exporter (DynamoExporter) into a
 `.pt2`. The command line exports that to ONNX, which ONNX Runtime runs on two sizes of inputs, and to `.pt2` again,
@@ -341,7 +342,7 @@ def table(results):
              "Written by `tools/census.py run`: tiny models of Transformers 5.23, captured by its own exporter in",
              "PyTorch 2.13, exported by `tranship export model.pt2 --to onnx`, run by ONNX Runtime and compared with",
              f"what PyTorch computes from the same `.pt2` (tolerance {TOLERANCE:.0e} of an output's largest number; a",
-             "second size of inputs where axes are open). Models of text and other kinds of input get the text alone.", "",
+             "second size of inputs where axes are open). Models of text and other inputs get the text alone.", "",
              "| | classes |", "|---|---|",
              f"| drawn by seed before the first run (`tests/census/classes.txt`) | {len(results)} |",
              f"| no tiny model that runs in PyTorch | {sum(r['stage'] == 'model' for r in results)} |",
@@ -398,6 +399,16 @@ def run(arguments):
             note = result.get("reason") or result.get("again_reason") or result.get("eager") or ""
             print(f"{result['stage']:8} {result['class']:45} {result['seconds']:6} s  {note[:300]}", flush=True)
             results.append(result)
+    return report(results, arguments)
+
+
+def kept(arguments):
+    """The results of the runs that kept theirs in the same folder."""
+    return report([json.loads((arguments.work / f"{e[1]}.json").read_text()) for e in read_classes(arguments.classes)],
+                  arguments)
+
+
+def report(results, arguments):
     reached = captured(results)
     matched = [r for r in reached if r["stage"] == "match"]
     print(f"{len(results)} classes, ONNX matches for {share(matched, reached)} captured, .pt2 again for",
@@ -427,16 +438,17 @@ def main():
     sampler.add_argument("count", type=int)
     sampler.add_argument("work", type=pathlib.Path)
     runner = commands.add_parser("run")
-    runner.add_argument("--classes", type=pathlib.Path, default=CLASSES)
     runner.add_argument("--only", nargs="*", default=[], metavar="MODEL_TYPE")
-    runner.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/census"))
     runner.add_argument("--jobs", type=int, default=2)
     runner.add_argument("--keep", action="store_true", help="keep captured files, and do not make again those kept")
-    runner.add_argument("--strict", action="store_true", help="exit status 1 unless every class matches, both ways")
-    runner.add_argument("--table", type=pathlib.Path)
+    for reporting in (runner, commands.add_parser("table")):
+        reporting.add_argument("--classes", type=pathlib.Path, default=CLASSES)
+        reporting.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/census"))
+        reporting.add_argument("--strict", action="store_true", help="exit status 1 unless all match, both ways")
+        reporting.add_argument("--table", type=pathlib.Path)
     arguments = parser.parse_args()
-    if arguments.command == "run":
-        return run(arguments)
+    if arguments.command in ("run", "table"):
+        return run(arguments) if arguments.command == "run" else kept(arguments)
     if arguments.command == "draw":
         import census_models
         print(f"# kind, model_type, class: tools/census.py draw {arguments.count}, with Transformers 5.23.0")
