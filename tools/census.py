@@ -30,6 +30,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLASSES = ROOT / "tests/census/classes.txt"
 SAMPLE_SEED = 25
+SAMPLE_SECONDS = 60
 MAX_PARAMETERS = 70e6
 TOLERANCE = 1e-4  # of the largest number of an output; integers and booleans are equal
 # How far a class came: what failed is the stage that it did not leave.
@@ -411,8 +412,9 @@ def report(results, arguments):
 
 
 def sample(count, folder):
-    """`count` of the captured classes, as many of each kind as its part of all, at least two."""
+    """`count` of the captured classes that do not take long, of each kind as its part of all, at least two."""
     results = captured([json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))])
+    results = [r for r in results if r["seconds"] < SAMPLE_SECONDS]
     generator = random.Random(SAMPLE_SEED)
     generator.shuffle(results)
     chosen = []
@@ -446,7 +448,7 @@ def main():
         print(f"# kind, model_type, class: tools/census.py draw {arguments.count}, with Transformers 5.23.0")
         entries = census_models.draw(arguments.count)
     else:
-        print(f"# kind, model_type, class: tools/census.py sample {arguments.count}, of the captured ones")
+        print(f"# kind, model_type, class: tools/census.py sample {arguments.count}, of those captured")
         entries = sample(arguments.count, arguments.work)
     for entry in entries:
         print(*entry)
