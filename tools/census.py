@@ -364,6 +364,8 @@ def table(results):
          {"reason": lambda r: reason(r, "again_reason")})
     rows("The capture differs from the model: PyTorch's or Transformers' doing",
          [r for r in reached if r.get("eager")], {"how": lambda r: reason(r, "eager")})
+    lines.extend(["", "(Of a layer with a sliding window the model keeps the cache that the window still sees; its capture",
+                  "keeps all of it.)"])
     rows("Match", matched, {"ONNX": lambda r: cell(r, "difference"), "`.pt2` again": lambda r: cell(r, "again"),
                             "axes": lambda r: "open" if r["dynamic"] else "fixed"})
     rows("Not captured by PyTorch", [r for r in results if r["stage"] == "capture"], {"reason": reason})
