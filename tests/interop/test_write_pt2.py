@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import zipfile
 
 import pytest
@@ -14,6 +15,8 @@ from transformers.exporters.metadata import register_treespec_types
 import reference
 import reference_cases
 from conftest import CASES, ROOT, assert_close, exact_forward_inputs
+
+ALL_CASES = {**CASES, **reference_cases.moe_cases(), **reference_cases.mamba_cases(), **reference_cases.vit_cases()}
 
 # PyTorch's own warning about pickles of classes has a broken format, which pytest makes an error.
 logging.getLogger("torch._export.serde.serialize").setLevel(logging.ERROR)
@@ -36,6 +39,10 @@ AGAIN = {
 
 def export_pt2(export, config, *options):
     return export(config, *options, to="dynamo")
+
+
+def longest_axis(inputs):
+    return max(size for value in inputs.values() for size in value.shape)
 
 
 def load_program(folder, component):
@@ -191,15 +198,21 @@ def test_names_are_those_of_transformers_own_export(export):
     assert ours.call_spec.out_spec == theirs.call_spec.out_spec
 
 
-def test_aotinductor_compiles_it(export, no_grad, tmp_path):
-    case = CASES["llama_default"]
-    folder = export_pt2(export, case.config, "--task", "forward", "--graph-inputs=attention_mask")
-    program = load_program(folder, "model")
-    package = torch._inductor.aoti_compile_and_package(program, package_path=tmp_path / "compiled.pt2")
-    compiled = torch._inductor.aoti_load_package(package)
-    for run in case.runs:
-        inputs = reference.as_tensors({**run.inputs})
-        inputs.setdefault("attention_mask", torch.ones_like(inputs["input_ids"]))
-        actual = compiled(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
-        expected = reference.build(case)(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
-        assert_close(actual.logits, expected.logits, case.config, inputs["input_ids"].shape[1])
+# One in CI, one of each family in `make full`: each takes a compiler half a minute and more.
+COMPILED = ["llama_default", "mistral_default", "qwen2_default", "qwen3_default", "qwen3_moe_default", "bert_model"]
+COMPILED += ["mamba_default", "t5_default", "whisper_default", "vit_default"]
+
+
+@pytest.mark.parametrize("name", COMPILED if "TRANSHIP_FULL" in os.environ else COMPILED[:1])
+def test_aotinductor_compiles_it(name, export, no_grad, tmp_path):
+    case = ALL_CASES[name]
+    for number, run in enumerate(case.runs[:2]):
+        folder = export_pt2(export, case.config, "--task", "forward", exact_forward_inputs(run))
+        program = load_program(folder, "model")
+        package = torch._inductor.aoti_compile_and_package(program, package_path=tmp_path / f"{number}.pt2")
+        compiled = torch._inductor.aoti_load_package(package)
+        inputs = reference.as_tensors(run.inputs)
+        actual, expected = compiled(**inputs), reference.build(case)(**inputs, **getattr(case, "call", {}))
+        for output in reference.OUTPUTS:
+            if expected.get(output) is not None:
+                assert_close(actual[output], expected[output], case.config, longest_axis(inputs))
