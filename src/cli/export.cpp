@@ -290,8 +290,8 @@ constexpr Description kDescription = {
         "  tranship export checkpoint --to onnx -o checkpoint --weights reference\n"
         "  tranship export captured.pt2 --to onnx -o captured-onnx\n"
         "  tranship export SmolLM2-135M-Instruct --to dynamo -o smollm2-pt2\n"
-        "  tranship export SmolLM2-135M-Instruct --to dynamo -o smollm2-static "
-        "--cache-implementation static --max-cache-len 2048 --multi-token-decode"};
+        "  tranship export qwen3 --to dynamo -o out --cache-implementation static --max-cache-len "
+        "99"};
 
 /// Names of formats; dynamo goes by its files' name too.
 std::vector<std::string> export_formats() {
