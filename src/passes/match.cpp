@@ -1,4 +1,4 @@
-#include "passes/recognize/match.h"
+#include "passes/match.h"
 
 #include <charconv>
 #include <cmath>
@@ -17,6 +17,26 @@ double as_written(float number) {
 }
 
 }  // namespace
+
+namespace {
+
+bool equal(const Value& a, const Value& b, int depth) {
+  constexpr int kDeepest = 16;
+  if (!a || !b) return !a && !b;
+  if (same(a, b)) return true;
+  const ir::Node &x = producer(a), &y = producer(b);
+  if (depth > kDeepest || x.outputs.size() != 1 || !x.graphs.empty() ||
+      x.inputs.size() != y.inputs.size() || !ir::same(*x.op, *y.op))
+    return false;
+  for (size_t i = 0; i < x.inputs.size(); ++i) {
+    if (!equal(operand(a, i), operand(b, i), depth + 1)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool equal(const Value& a, const Value& b) { return equal(a, b, 0); }
 
 std::optional<double> number(const Value& v) {
   if (!v) return std::nullopt;

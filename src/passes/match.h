@@ -29,7 +29,16 @@ inline Value operand(const Value& v, size_t i) {
   return v.graph().value(node.inputs[i]);
 }
 
+/// The tensor of a Constant; null for any other value.
+inline const Tensor* constant(const Value& v) {
+  const auto* op = op_of<ir::Constant>(v);
+  return op == nullptr ? nullptr : &op->value;
+}
+
 inline bool same(const Value& a, const Value& b) { return a.id() == b.id(); }
+
+/// Whether the two are computed alike, from the same values.
+bool equal(const Value& a, const Value& b);
 
 /// The number of a constant of one element, looking through casts and changes of shape.
 std::optional<double> number(const Value& v);
