@@ -154,7 +154,10 @@ Export make_export(const Options& options, const Sink& sink) {
   const Exporting exporting = exporting_of(options);
   Export made{.model = ExportedModel(nullptr), .task = "program", .seconds = 0, .facts = {}};
   if (is_program(options)) {
-    made.model = OnnxExporter().export_program(options.checkpoint, onnx_config(options), sink);
+    made.model =
+        options.format == OnnxExporter::kExportFormat
+            ? OnnxExporter().export_program(options.checkpoint, onnx_config(options), sink)
+            : DynamoExporter().export_program(options.checkpoint, dynamo_config(options), sink);
     if (options.dry_run) made.facts = facts_of_program(options.checkpoint);
     return made;
   }
