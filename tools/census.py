@@ -325,10 +325,10 @@ def table(results):
     matched = [r for r in reached if r["stage"] == "match"]
     again = [r for r in reached if "again" in r]
     lines = ["# Coverage: what of Transformers goes through a captured `.pt2`", "",
-             "Written by `tools/census.py run`: tiny models of Transformers 5.23, captured by its own exporter in PyTorch 2.13,",
-             "exported by `tranship export model.pt2 --to onnx`, run by ONNX Runtime and compared with what PyTorch computes from",
-             f"the same `.pt2` (tolerance {TOLERANCE:.0e} of an output's largest number; a second size of inputs where axes are",
-             "open). Models of text and other kinds of input get the text alone.", "",
+             "Written by `tools/census.py run`: tiny models of Transformers 5.23, captured by its own exporter in",
+             "PyTorch 2.13, exported by `tranship export model.pt2 --to onnx`, run by ONNX Runtime and compared with",
+             f"what PyTorch computes from the same `.pt2` (tolerance {TOLERANCE:.0e} of an output's largest number; a",
+             "second size of inputs where axes are open). Models of text and other kinds of input get the text alone.", "",
              "| | classes |", "|---|---|",
              f"| drawn by seed before the first run (`tests/census/classes.txt`) | {len(results)} |",
              f"| no tiny model that runs in PyTorch | {sum(r['stage'] == 'model' for r in results)} |",
@@ -345,14 +345,18 @@ def table(results):
     def rows(title, chosen, columns):
         if not chosen:
             return
-        lines.extend(["", f"## {title}", "", f"| class | model_type | {' | '.join(columns)} |", "|---" * (2 + len(columns)) + "|"])
-        lines.extend(f"| {r['class']} | {r['model_type']} | {' | '.join(c(r) for c in columns.values())} |" for r in chosen)
+        lines.extend(["", f"## {title}", "", f"| class | model_type | {' | '.join(columns)} |"])
+        lines.append("|---" * (2 + len(columns)) + "|")
+        for result in chosen:
+            cells = [result["class"], result["model_type"], *(column(result) for column in columns.values())]
+            lines.append(f"| {' | '.join(cells)} |")
 
     rows("Captured, and the ONNX fails", [r for r in reached if r not in matched],
          {"where": lambda r: r["stage"], "reason": reason})
     rows("Captured, and the `.pt2` written again fails", [r for r in reached if r not in again],
          {"reason": lambda r: reason(r, "again_reason")})
-    rows("The capture differs from the model", [r for r in reached if r.get("eager")], {"how": lambda r: reason(r, "eager")})
+    rows("The capture differs from the model: PyTorch's or Transformers' doing",
+         [r for r in reached if r.get("eager")], {"how": lambda r: reason(r, "eager")})
     rows("Match", matched, {"ONNX": lambda r: cell(r, "difference"), "`.pt2` again": lambda r: cell(r, "again"),
                             "axes": lambda r: "open" if r["dynamic"] else "fixed"})
     rows("Not captured by PyTorch", [r for r in results if r["stage"] == "capture"], {"reason": reason})

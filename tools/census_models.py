@@ -38,11 +38,12 @@ def draw(count):
 # ---- configurations: what a key is shrunk to. The first pattern that matches decides.
 
 KV_HEADS = r"num_key_value_heads|num_kv_heads|n_kv_heads|multi_query_group_num|attention_kv_heads|num_query_groups"
-LAYERS = r"(.*_)?(num_|n_)?(hidden_|encoder_|decoder_)?(layers?|blocks)|n_layers?|depth|num_hidden_groups|num_layers_per_stack"
+LAYERS = (r"(.*_)?(num_|n_)?(hidden_|encoder_|decoder_)?(layers?|blocks)|n_layers?|depth|num_hidden_groups"
+          r"|num_layers_per_stack")
 HEADS = r"(num_|n_)?(.*_)?(attention_)?heads?(_per_layer)?"
 # Counts and sizes that do not come from a width.
 COUNTS = [
-    (r"num_experts_per_tok|moe_k|moe_topk|top_k_experts|num_selected_experts|num_experts_per_token", lambda v: min(v, 2)),
+    (r"num_experts_per_tok(en)?|moe_k|moe_topk|top_k_experts|num_selected_experts", lambda v: min(v, 2)),
     (r"(n_group|topk_group|num_expert_group)", lambda v: 1),
     (r"num_experts|num_local_experts|n_routed_experts|moe_num_experts|num_routed_experts", lambda v: min(v, 4)),
     (r"num_queries|num_query_tokens|index_topk|.*_top_k", lambda v: min(v, 16)),
@@ -65,18 +66,20 @@ WIDTHS = [
     (r"rotary_dim|first_k_dense_replace|mamba_d_head|mamba_d_state|state_size|ssm_state_size", lambda v: min(v, 8)),
     (r"(mamba_)?n_groups", lambda v: min(v, 1)),
     (HEADS, lambda v: min(v, 4)),
-    (r".*(intermediate_size|ffn_dim|d_ff|n_inner|inner_dim|mlp_dim|ffn_size|feed_forward.*size|d_inner|ff_dim|hidden_dim_ff)",
-     lambda v: min(v, 48)),
-    (r"(.*_)?(hidden_size|d_model|n_embd|embed_dim|embedding_size|emb_dim|hidden_dim|dim|d_embed|embed_size|word_embed_dim"
-     r"|embedding_dim|projection_dim|proj_dim|backbone_hidden_size)", lambda v: min(v, 32)),
+    (r".*(intermediate_size|ffn_dim|d_ff|n_inner|inner_dim|mlp_dim|ffn_size|feed_forward.*size|d_inner|ff_dim"
+     r"|hidden_dim_ff)", lambda v: min(v, 48)),
+    (r"(.*_)?(hidden_size|d_model|n_embd|embed_dim|embedding_size|emb_dim|hidden_dim|dim|d_embed|embed_size"
+     r"|word_embed_dim|embedding_dim|projection_dim|proj_dim|backbone_hidden_size)", lambda v: min(v, 32)),
 ]
 # What scaling leaves: counts, sizes in pixels, samples and tokens, identifiers.
-UNSCALED = (r"num_(?!filters).*|n_.*|.*(patch|window|chunk|stride|kernel|rate|length|ratio|mel|bins|period|offset|_ids?|_id|factor"
-            r"|distance|position|frames?|seconds|threshold|step|resolution|image|vocab|labels?|classes|max|min|layers?|heads).*")
+UNSCALED = (r"num_(?!filters).*|n_.*|.*(patch|window|chunk|stride|kernel|rate|length|ratio|mel|bins|period|offset"
+            r"|_ids?|_id|factor|distance|position|frames?|seconds|threshold|step|resolution|image|vocab|labels?|classes"
+            r"|max|min|layers?|heads).*")
 LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 # What some defaults leave open, though the model needs a number.
-FILL = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_shared_experts": 1, "num_experts": 4, "num_local_experts": 4,
-        "vocab_size": 128, "top_k_experts": 2, "moe_intermediate_size": 16, "n_group": 1, "topk_group": 1}
+FILL = {"num_experts_per_tok": 2, "n_routed_experts": 4, "n_shared_experts": 1, "num_experts": 4,
+        "num_local_experts": 4, "vocab_size": 128, "top_k_experts": 2, "moe_intermediate_size": 16, "n_group": 1,
+        "topk_group": 1, "indexer_budget": 16, "indexer_compress_ratio": 4}
 NOT_ARGUMENTS = ("architectures", "transformers_version", "torch_dtype", "dtype", "stage_names", "out_features")
 
 
@@ -143,7 +146,9 @@ def shrink_layers(config, out):
     for other, value in config.items():
         if isinstance(value, list) and len(value) == layers and other != "out_indices":
             out[other] = [out[other][i] for i in places]
-    for count in (k for k in config if re.fullmatch(LAYERS, k) and is_number(config[k]) and config[k] not in (layers, 1)):
+    for count in (k for k in config if re.fullmatch(LAYERS, k) and is_number(config[k])):
+        if config[count] in (layers, 1):
+            continue
         for other, value in config.items():
             if isinstance(value, list) and len(value) == config[count]:
                 out[other] = out[other][:out[count]]
@@ -167,7 +172,7 @@ def shrink(config, factor, fill):
         else:
             out[key] = shrink_value(key, value, factor)
     shrink_layers(config, out)
-    heads = next((config[key] for key in ("num_attention_heads", "n_head", "num_heads") if is_number(config.get(key))), None)
+    heads = next((config[k] for k in ("num_attention_heads", "n_head", "num_heads") if is_number(config.get(k))), None)
     for key in config:
         if re.fullmatch(KV_HEADS, key) and heads and config[key] == heads:  # each head has its own keys
             out[key] = min(heads, 4) if factor == 0 else heads
@@ -176,7 +181,8 @@ def shrink(config, factor, fill):
     if "num_layers_per_stack" in out:
         out.pop("num_hidden_layers", None)
     if str((config.get("backbone_config") or {}).get("model_type", "")).startswith("timm"):
-        out.update(use_timm_backbone=False, use_pretrained_backbone=False, backbone=None, backbone_config=resnet(factor))
+        out.update(use_timm_backbone=False, use_pretrained_backbone=False, backbone=None)
+        out["backbone_config"] = resnet(factor)
     if fill:
         fill_in(out)
     return {key: value for key, value in out.items() if key not in NOT_ARGUMENTS}
@@ -184,9 +190,9 @@ def shrink(config, factor, fill):
 
 def resnet(factor):
     """In place of a backbone of the library timm, which is not there."""
-    config = transformers.ResNetConfig(out_features=["stage2", "stage3", "stage4"]).to_dict()
-    return {**shrink(config, factor or 8, False), "out_features": ["stage2", "stage3", "stage4"], "hidden_sizes": [16, 32, 64, 128],
-            "embedding_size": 16}
+    stages = ["stage2", "stage3", "stage4"]
+    config = shrink(transformers.ResNetConfig(out_features=stages).to_dict(), factor or 8, False)
+    return {**config, "out_features": stages, "hidden_sizes": [16, 32, 64, 128], "embedding_size": 16}
 
 
 def fill_in(out):
@@ -222,7 +228,8 @@ def tiny_configs(model_type, name):
 # ---- inputs
 
 def first(config, *names, default):
-    for part in (config, *(getattr(config, name, None) for name in ("vision_config", "backbone_config", "encoder", "encoder_config", "audio_config"))):
+    parts = ("vision_config", "backbone_config", "encoder", "encoder_config", "audio_config")
+    for part in (config, *(getattr(config, name, None) for name in parts)):
         for name in names:
             value = getattr(part, name, None) if part is not None else None
             if value is not None:
@@ -233,7 +240,8 @@ def first(config, *names, default):
 def image(config, batch, generator):
     size = first(config, "image_size", "img_size", "input_size", default=64)
     height, width = size if isinstance(size, (list, tuple)) else (size, size)
-    return torch.randn(batch, first(config, "num_channels", "in_channels", default=3), height, width, generator=generator)
+    channels = first(config, "num_channels", "in_channels", default=3)
+    return torch.randn(batch, channels, height, width, generator=generator)
 
 
 def audio(config, batch, length, generator):
@@ -245,8 +253,8 @@ def audio(config, batch, length, generator):
 
 def features(config, batch, length, generator):
     """input_features: frames of bins, or for Whisper bins of frames."""
-    bins = first(config, "num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "input_dim", "n_mels",
-                 default=80)
+    bins = first(config, "num_mel_bins", "feature_projection_input_dim", "input_feat_per_channel", "input_dim",
+                 "n_mels", default=80)
     if config.model_type == "whisper":
         return torch.randn(batch, bins, 2 * config.max_source_positions, generator=generator)
     return torch.randn(batch, 10 * length, bins, generator=generator)
@@ -275,7 +283,8 @@ def sample_inputs(model, batch, length, seed=0):
     names = inspect.signature(model.forward).parameters
     text = config.get_text_config()
     vocabulary = min(v for v in (getattr(text, "vocab_size", None), getattr(config, "vocab_size", None), 100) if v)
-    classifies = type(model).__name__.endswith(("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification"))
+    tasks = ("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification")
+    classifies = type(model).__name__.endswith(tasks)
 
     def ids(count, *more):
         return torch.randint(5, vocabulary, (batch, count, *more), generator=generator)

@@ -191,9 +191,9 @@ ExportedModel OnnxExporter::export_program(const fs::path& pt2, const OnnxConfig
   refuse(decided);
   const pt2::ImportedProgram imported = read_program(pt2);
   return assemble(imported, pt2, config.to_json(),
-                  exporters::program_files(kExportFormat, ".onnx",
-                                           onnx::OnnxProgram::lower(imported.program,
-                                                                    exporters::onnx_options(config))),
+                  exporters::program_files(
+                      kExportFormat, ".onnx",
+                      onnx::OnnxProgram::lower(imported.program, exporters::onnx_options(config))),
                   sink);
 }
 

@@ -98,14 +98,12 @@ TEST(ProgramExporter, a_captured_program_is_written_again_as_it_was) {
   EXPECT_THAT(leaf_texts(after.inputs),
               ElementsAre("a", "pair.0", "pair.1", "more.k", R"({"as_int":2})",
                           R"({"as_none":true})", R"({"as_bool":true})"));
-  EXPECT_THAT(leaf_texts(after.outputs),
-              ElementsAre("sum", "nested.0", "nested.1.0", R"({"as_none":true})",
-                          R"({"as_int":3})"));
+  EXPECT_THAT(leaf_texts(after.outputs), ElementsAre("sum", "nested.0", "nested.1.0",
+                                                     R"({"as_none":true})", R"({"as_int":3})"));
 }
 
 TEST(ProgramExporter, what_a_call_in_python_cannot_say_is_unsupported) {
-  const Error error =
-      error_of([] { DynamoExporter().export_program(fixture("writes.pt2"), {}); });
+  const Error error = error_of([] { DynamoExporter().export_program(fixture("writes.pt2"), {}); });
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
   EXPECT_THAT(error.what(), HasSubstr("buffers"));
 }

@@ -1,4 +1,4 @@
-"""What PyTorch and Transformers capture into a .pt2 goes through tranship to ONNX and to .pt2, and Python loads that."""
+"""What PyTorch and Transformers capture into a .pt2 goes through tranship to ONNX and to .pt2; Python loads that."""
 
 import json
 

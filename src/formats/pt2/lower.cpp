@@ -156,8 +156,9 @@ class GraphLowering {
     }
     for (const UserInput& input : user_inputs_) {
       placeholders.push_back(input.constant.empty() ? as_tensor(input.name) : input.constant);
-      input_specs.push_back(input.constant.empty() ? user_spec("user_input", input.name)
-                                                   : constant_input_spec(input.name, input.constant));
+      input_specs.push_back(input.constant.empty()
+                                ? user_spec("user_input", input.name)
+                                : constant_input_spec(input.name, input.constant));
     }
     lowered.graph = emit_.json(placeholders, results);
     lowered.signature = fmt::format("{{\"input_specs\":[\n{}\n],\"output_specs\":[\n{}\n]}}",

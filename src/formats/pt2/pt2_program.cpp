@@ -144,8 +144,8 @@ Pt2Program Pt2Program::lower(const ir::Program& program, const std::vector<Recor
     spell_out_masks(graph);
     passes::run_pipeline(graph, claims);
     const SymbolTable symbols(*graph, examples);
-    const LoweredGraph lowered = lower_graph(*graph, call.inputs, call.outputs, component.states,
-                                             symbols, unsupported);
+    const LoweredGraph lowered =
+        lower_graph(*graph, call.inputs, call.outputs, component.states, symbols, unsupported);
     std::string model = document_of(lowered, call, symbols);
     impl->archives.push_back({.component = component.name,
                               .num_nodes = lowered.num_nodes,
