@@ -121,4 +121,38 @@ Product product(const Value& v) {
   return out;
 }
 
+Value reduced(const Value& v, ir::ReduceKind fn, int64_t axis) {
+  const auto* reduce = op_of<ir::Reduce>(v);
+  if (reduce == nullptr || reduce->fn != fn || reduce->keepdims || reduce->axes.size() != 1)
+    return {};
+  const Value x = operand(v, 0);
+  return axis_of(reduce->axes[0], x) == axis ? x : Value();
+}
+
+Value sliced(const Value& v, int64_t axis, const ir::Dim& begin, const ir::Dim& end) {
+  const auto* slice = op_of<ir::Slice>(v);
+  if (slice == nullptr || slice->step != 1 || !(slice->begin == begin) || !(slice->end == end))
+    return {};
+  const Value x = operand(v, 0);
+  return axis_of(slice->axis, x) == axis ? x : Value();
+}
+
+std::optional<Pair> gathered(const Value& v, int64_t axis) {
+  const auto* gather = op_of<ir::Gather>(v);
+  if (gather == nullptr || axis_of(gather->axis, operand(v, 0)) != axis) return std::nullopt;
+  return Pair{operand(v, 0), operand(v, 1)};
+}
+
+Value through_views(Value v) {
+  while (op_of<ir::Reshape>(v) != nullptr || op_of<ir::Unsqueeze>(v) != nullptr ||
+         op_of<ir::Squeeze>(v) != nullptr)
+    v = operand(v, 0);
+  return v;
+}
+
+bool counts_up(const Value& v, const ir::Dim& count) {
+  const auto* iota = op_of<ir::Iota>(v);
+  return iota != nullptr && iota->count == count;
+}
+
 }  // namespace tranship::passes::match

@@ -68,4 +68,15 @@ Product product(const Value& v);
 /// An axis counted from the front.
 inline int64_t axis_of(int64_t axis, const Value& v) { return axis < 0 ? axis + v.rank() : axis; }
 
+/// x of a Reduce over that axis alone, which goes; absent for any other value.
+Value reduced(const Value& v, ir::ReduceKind fn, int64_t axis);
+/// x of a Slice [begin, end) of that axis.
+Value sliced(const Value& v, int64_t axis, const ir::Dim& begin, const ir::Dim& end);
+/// Data and indices of a Gather along that axis.
+std::optional<Pair> gathered(const Value& v, int64_t axis);
+/// What is below ops that only change the shape.
+Value through_views(Value v);
+/// Whether it is 0, 1, ... count - 1.
+bool counts_up(const Value& v, const ir::Dim& count);
+
 }  // namespace tranship::passes::match

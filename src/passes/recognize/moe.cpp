@@ -16,6 +16,7 @@ using match::binary;
 using match::op_of;
 using match::operand;
 using match::same;
+using match::through_views;
 
 bool counts_well(DType dtype) {
   return dtype == DType::kI32 || dtype == DType::kI64 || dtype == DType::kF32 ||
@@ -25,14 +26,6 @@ bool counts_well(DType dtype) {
 /// What is below casts that keep numbers of slots and of experts.
 Value through_casts(Value v) {
   while (op_of<ir::Cast>(v) != nullptr && counts_well(v.dtype())) v = operand(v, 0);
-  return v;
-}
-
-/// What is below ops that only change the shape.
-Value through_views(Value v) {
-  while (op_of<ir::Reshape>(v) != nullptr || op_of<ir::Unsqueeze>(v) != nullptr ||
-         op_of<ir::Squeeze>(v) != nullptr)
-    v = operand(v, 0);
   return v;
 }
 
@@ -115,30 +108,34 @@ bool counts_each(const Value& found, const Value& bins, const Sorting& sorting, 
   return true;
 }
 
-/// Whether `ends` [E] says behind which slot each expert's end, in sorted order.
-std::optional<Sorting> sorting_by_ends(const Value& ends, int64_t experts) {
+/// What slots were sorted to, below ops on each of them; absent if no sorting is found.
+Value sorted_below(Value v) {
+  while (v && op_of<ir::TopK>(v) == nullptr) {
+    const ir::Node& node = match::producer(v);
+    v = operand(v, node.kind() == ir::OpKind::kWhere ? 1 : 0);
+  }
+  return v;
+}
+
+/// How often each expert was chosen, of the numbers [E] behind which slot each one's end.
+Value counts_below(const Value& ends) {
   const Value sums = through_casts(ends);
-  const auto* cumsum = op_of<ir::CumSum>(sums);
-  if (cumsum == nullptr || sums.rank() != 1) return std::nullopt;
-  const Value counts = through_casts(operand(sums, 0));
-  const auto* reduce = op_of<ir::Reduce>(counts);
-  if (reduce == nullptr || reduce->fn != ir::ReduceKind::kSum || counts.rank() != 1 ||
-      reduce->axes.size() != 1 || match::axis_of(reduce->axes[0], operand(counts, 0)) != 1)
-    return std::nullopt;
-  const Value hits = through_casts(operand(counts, 0));
+  return op_of<ir::CumSum>(sums) != nullptr && sums.rank() == 1 ? through_casts(operand(sums, 0))
+                                                                : Value();
+}
+
+/// The sorting whose slots of each expert end where `ends` [E] says.
+std::optional<Sorting> sorting_by_ends(const Value& ends, int64_t experts) {
+  const Value ones = match::reduced(counts_below(ends), ir::ReduceKind::kSum, 1);
+  if (!ones) return std::nullopt;
+  const Value hits = through_casts(ones);
   const auto* compare = op_of<ir::Compare>(hits);
   if (compare == nullptr || compare->fn != ir::CompareKind::kEqual) return std::nullopt;
-  const Value found = operand(hits, 0), bins = operand(hits, 1);
-  Value expert = found;  // down to what the slots were sorted to
-  while (op_of<ir::TopK>(expert) == nullptr) {
-    if (match::producer(expert).inputs.empty()) return std::nullopt;
-    const ir::Node& node = match::producer(expert);
-    const size_t first = node.kind() == ir::OpKind::kWhere ? 1 : 0;
-    expert = operand(expert, first);
-    if (!expert) return std::nullopt;
-  }
+  const Value found = operand(hits, 0), expert = sorted_below(found);
+  if (!expert) return std::nullopt;
   const auto sorting = sorting_of(found.graph(), expert);
-  if (!sorting || !same(sorting->sorted, expert) || !counts_each(found, bins, *sorting, experts))
+  if (!sorting || !same(sorting->sorted, expert) ||
+      !counts_each(found, operand(hits, 1), *sorting, experts))
     return std::nullopt;
   return sorting;
 }
@@ -150,9 +147,30 @@ bool begin_where_others_end(const Value& begins, const Value& ends, int64_t expe
   const Value zero = operand(begins, 0), others = operand(begins, 1);
   if (match::number(zero) != 0.0 || zero.rank() != 1) return false;
   if (experts == 1) return others.shape()[0] == Dim(0);
-  const auto* slice = op_of<ir::Slice>(others);
-  return slice != nullptr && slice->step == 1 && slice->begin == Dim(0) &&
-         slice->end == Dim(experts - 1) && same(operand(others, 0), ends);
+  const Value all = match::sliced(others, 0, 0, experts - 1);
+  return all && same(all, ends);
+}
+
+bool is_compare(const Value& v, ir::CompareKind fn, const Value& a, const Value& b) {
+  const auto* compare = op_of<ir::Compare>(v);
+  return compare != nullptr && compare->fn == fn && same(operand(v, 0), a) &&
+         same(operand(v, 1), b);
+}
+
+/// Whether it is begin <= row < end.
+bool is_between(const Value& v, const Value& begin, const Value& row, const Value& end) {
+  const auto both = binary(v, BinaryKind::kAnd);
+  if (!both) return false;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    if (is_compare((*both)[i], ir::CompareKind::kLessEqual, begin, row) &&
+        is_compare((*both)[1 - i], ir::CompareKind::kLess, row, end))
+      return true;
+  }
+  return false;
+}
+
+bool is_product(const Value& v, const Value& a, const Value& b) {
+  return op_of<ir::MatMul>(v) != nullptr && same(operand(v, 0), a) && same(operand(v, 1), b);
 }
 
 /// Whether a Scan's body gives where(begin <= row < end, x weight, sum).
@@ -162,23 +180,10 @@ bool is_group(ir::Graph& body) {
   const auto in = [&](size_t i) { return body.value(inputs[i]->outputs[0]); };
   const Value out = body.value(body.outputs()[0].value);
   if (op_of<ir::Where>(out) == nullptr || !same(operand(out, 2), in(0))) return false;
-  const Value product = operand(out, 1), column = operand(out, 0);
-  if (op_of<ir::MatMul>(product) == nullptr || !same(operand(product, 0), in(4)) ||
-      !same(operand(product, 1), in(1)) || op_of<ir::Unsqueeze>(column) == nullptr)
-    return false;
-  const auto both = binary(operand(column, 0), BinaryKind::kAnd);
-  const auto is_compare = [&](const Value& v, ir::CompareKind fn, size_t a, size_t b) {
-    const auto* compare = op_of<ir::Compare>(v);
-    return compare != nullptr && compare->fn == fn && same(operand(v, 0), in(a)) &&
-           same(operand(v, 1), in(b));
-  };
-  if (!both || column.rank() != 2 || !(column.shape()[1] == Dim(1))) return false;
-  for (const size_t i : {size_t{0}, size_t{1}}) {
-    if (is_compare((*both)[i], ir::CompareKind::kLessEqual, 2, 5) &&
-        is_compare((*both)[1 - i], ir::CompareKind::kLess, 5, 3))
-      return true;
-  }
-  return false;
+  const Value column = operand(out, 0);
+  return op_of<ir::Unsqueeze>(column) != nullptr && column.rank() == 2 &&
+         column.shape()[1] == Dim(1) && is_product(operand(out, 1), in(4), in(1)) &&
+         is_between(operand(column, 0), in(2), in(5), in(3));
 }
 
 /// grouped_mm: Scan(0, weights^T, begins, ends, rows, row numbers).
@@ -190,9 +195,9 @@ std::optional<Projection> grouped(const Value& v) {
   const Value weights = operand(v, 1), ends = operand(v, 3), rows = operand(v, 4),
               numbers = operand(v, 5);
   const auto* turned = op_of<ir::Transpose>(weights);
-  const auto* iota = op_of<ir::Iota>(numbers);
-  if (turned == nullptr || turned->perm != std::vector<int64_t>{0, 2, 1} || iota == nullptr ||
-      match::number(operand(v, 0)) != 0.0 || !weights.shape()[0].is_static())
+  if (turned == nullptr || turned->perm != std::vector<int64_t>{0, 2, 1} ||
+      !match::counts_up(numbers, rows.shape()[0]) || match::number(operand(v, 0)) != 0.0 ||
+      !weights.shape()[0].is_static())
     return std::nullopt;
   const int64_t experts = weights.shape()[0].value();
   if (!begin_where_others_end(operand(v, 2), ends, experts)) return std::nullopt;
@@ -207,17 +212,16 @@ std::optional<Projection> batched(const Value& v) {
   if (op_of<ir::Squeeze>(v) == nullptr || op_of<ir::MatMul>(product) == nullptr || v.rank() != 2 ||
       product.rank() != 3 || !(product.shape()[2] == Dim(1)))
     return std::nullopt;
-  const Value copies = operand(product, 0), column = operand(product, 1);
-  const auto* gather = op_of<ir::Gather>(copies);
-  if (gather == nullptr || op_of<ir::Unsqueeze>(column) == nullptr || column.rank() != 3 ||
-      !(column.shape()[2] == Dim(1)) || operand(column, 0).rank() != 2)
+  const auto copies = match::gathered(operand(product, 0), 0);
+  const Value column = operand(product, 1), rows = operand(column, 0);
+  if (!copies || op_of<ir::Unsqueeze>(column) == nullptr || rows.rank() != 2 ||
+      !(column.shape()[2] == Dim(1)))
     return std::nullopt;
-  const Value weights = operand(copies, 0), expert = operand(copies, 1);
-  if (weights.rank() != 3 || match::axis_of(gather->axis, weights) != 0 || expert.rank() != 1)
-    return std::nullopt;
+  const auto& [weights, expert] = *copies;
+  if (weights.rank() != 3 || expert.rank() != 1) return std::nullopt;
   const auto slots = slots_of(expert);
   if (!slots) return std::nullopt;
-  return Projection{operand(column, 0), weights, std::nullopt, *slots};
+  return Projection{rows, weights, std::nullopt, *slots};
 }
 
 std::optional<Projection> projection(const Value& v) {
@@ -229,25 +233,27 @@ std::optional<Projection> projection(const Value& v) {
 
 // ---- the expert, from its end to its beginning
 
-/// x of rows that repeat each token for its slots, in their order: [T, H]. Absent if they do not.
+/// x [T, H] of Reshape(Expand(Unsqueeze(x, 1), [T, k, H])); absent if it is no such thing.
+Value repeated_in_place(const Value& rows, int64_t times) {
+  const Value wide = operand(rows, 0);
+  if (op_of<ir::Reshape>(rows) == nullptr || op_of<ir::Expand>(wide) == nullptr) return {};
+  const Value column = operand(wide, 0), x = through_views(column);
+  if (x.rank() != 2) return {};
+  const ir::Shape once = {x.shape()[0], 1, x.shape()[1]},
+                  expected = {x.shape()[0], times, x.shape()[1]};
+  return column.shape() == once && wide.shape() == expected ? x : Value();
+}
+
+/// x [T, H] of rows that hold each token for each of its slots, in their order; absent if they do
+/// not.
 Value tokens_of(const Projection& p) {
-  if (!p.sorting) {  // Reshape(Expand(Unsqueeze(x, 1), [T, k, H]))
-    const Value wide = operand(p.rows, 0);
-    if (op_of<ir::Reshape>(p.rows) == nullptr || op_of<ir::Expand>(wide) == nullptr ||
-        wide.rank() != 3 || !(wide.shape()[1] == Dim(p.slots.chosen)))
-      return {};
-    const Value column = operand(wide, 0), x = operand(column, 0);
-    const bool repeats = op_of<ir::Unsqueeze>(column) != nullptr && x.rank() == 2 &&
-                         column.shape()[1] == Dim(1) && column.shape()[0] == x.shape()[0] &&
-                         wide.shape()[0] == x.shape()[0];
-    return repeats ? x : Value();
-  }
-  const auto* gather = op_of<ir::Gather>(p.rows);
-  if (gather == nullptr || operand(p.rows, 0).rank() != 2 || gather->axis != 0) return {};
-  const auto token = match::binary_with_number(operand(p.rows, 1), BinaryKind::kFloorDiv);
+  if (!p.sorting) return repeated_in_place(p.rows, p.slots.chosen);
+  const auto rows = match::gathered(p.rows, 0);
+  if (!rows || (*rows)[0].rank() != 2) return {};
+  const auto token = match::binary_with_number((*rows)[1], BinaryKind::kFloorDiv);
   const bool by_slot = token && token->number == static_cast<double>(p.slots.chosen) &&
                        same(token->x, p.sorting->order);
-  return by_slot ? operand(p.rows, 0) : Value();
+  return by_slot ? (*rows)[0] : Value();
 }
 
 /// The halves of one projection: act(gate) * up.
@@ -258,19 +264,13 @@ struct Gated {
 std::optional<Gated> gated(const Value& v) {
   return either_factor(v, [](const Value& active, const Value& up) -> std::optional<Gated> {
     const auto* activation = op_of<ir::Activation>(active);
-    if (activation == nullptr || match::producer(active).inputs.size() != 1) return std::nullopt;
-    const Value gate = operand(active, 0);
-    const auto *first = op_of<ir::Slice>(gate), *second = op_of<ir::Slice>(up);
-    if (first == nullptr || second == nullptr || !same(operand(gate, 0), operand(up, 0)))
+    if (activation == nullptr || match::producer(active).inputs.size() != 1 || up.rank() != 2)
       return std::nullopt;
-    const Value both = operand(gate, 0);
-    const Dim width = gate.shape().back();
-    const bool halves = both.rank() == 2 && match::axis_of(first->axis, both) == 1 &&
-                        match::axis_of(second->axis, both) == 1 && first->step == 1 &&
-                        second->step == 1 && first->begin == Dim(0) && first->end == width &&
-                        second->begin == width && second->end == width * 2 &&
-                        both.shape()[1] == width * 2;
-    if (!halves) return std::nullopt;
+    const Dim width = up.shape()[1];
+    const Value both = match::sliced(operand(active, 0), 1, 0, width);
+    const Value other = match::sliced(up, 1, width, width * 2);
+    if (!both || !other || !same(both, other) || !(both.shape()[1] == width * 2))
+      return std::nullopt;
     return Gated{both, activation->fn};
   });
 }
@@ -279,10 +279,9 @@ std::optional<Gated> gated(const Value& v) {
 Value shares_of(const Value& column, const Projection& p) {
   Value flat = through_views(column);
   if (p.sorting) {
-    const auto* gather = op_of<ir::Gather>(flat);
-    if (gather == nullptr || gather->axis != 0 || !same(operand(flat, 1), p.sorting->order))
-      return {};
-    flat = through_views(operand(flat, 0));
+    const auto moved = match::gathered(flat, 0);
+    if (!moved || !same((*moved)[1], p.sorting->order)) return {};
+    flat = through_views((*moved)[0]);
   }
   const bool fits =
       column.rank() == 2 && column.shape()[1] == Dim(1) && flat.shape() == p.slots.experts.shape();
@@ -294,16 +293,9 @@ bool is_inverse(const Value& v, const Value& order) {
   if (op_of<ir::ScatterNd>(v) == nullptr ||
       op_of<ir::ScatterNd>(v)->reduction != ir::ScatterReduction::kNone)
     return false;
-  const Value places = operand(v, 1), numbers = operand(v, 2);
-  const auto* iota = op_of<ir::Iota>(numbers);
-  return iota != nullptr && iota->count == order.shape()[0] && v.shape() == order.shape() &&
+  const Value places = operand(v, 1);
+  return match::counts_up(operand(v, 2), order.shape()[0]) && v.shape() == order.shape() &&
          places.rank() == 2 && same(through_views(places), order);
-}
-
-/// What is summed by token: slots in the order of tokens.
-Value by_token(const Value& v) {
-  const auto* gather = op_of<ir::Gather>(v);
-  return gather != nullptr && gather->axis == 0 ? operand(v, 0) : v;
 }
 
 struct Experts {
@@ -331,6 +323,21 @@ bool same_order(const Projection& a, const Projection& b) {
          same(a.slots.experts, b.slots.experts);
 }
 
+/// What is summed by token, as it was made: put back into the tokens' order if it was sorted.
+struct Weighted {
+  Value made;
+  Value back;  // where each slot stands; absent: in order
+};
+Weighted weighted_of(const Value& slots) {
+  const auto moved = match::gathered(slots, 0);
+  return moved ? Weighted{(*moved)[0], (*moved)[1]} : Weighted{slots, {}};
+}
+
+bool is_put_back(const Weighted& weighted, const std::optional<Sorting>& sorting) {
+  if (!sorting) return !weighted.back;
+  return weighted.back && is_inverse(weighted.back, sorting->order);
+}
+
 /// Reduce(slots [T, k, H], sum over k).
 std::optional<std::vector<Value>> moe(ir::Graph& to, const ir::Node& node,
                                       const std::vector<Value>& in) {
@@ -339,18 +346,15 @@ std::optional<std::vector<Value>> moe(ir::Graph& to, const ir::Node& node,
   if (reduce.fn != ir::ReduceKind::kSum || reduce.keepdims || reduce.axes.size() != 1 ||
       match::axis_of(reduce.axes[0], in[0]) != 1 || op_of<ir::Reshape>(in[0]) == nullptr)
     return std::nullopt;
-  const Value slots = operand(in[0], 0), weighted = by_token(slots);
-  const auto found = experts_of(weighted);
-  if (!found || !same_order(found->down, found->gate_up)) return std::nullopt;
+  const Weighted weighted = weighted_of(operand(in[0], 0));
+  const auto found = experts_of(weighted.made);
+  if (!found || !same_order(found->down, found->gate_up) ||
+      !is_put_back(weighted, found->down.sorting))
+    return std::nullopt;
   const Value x = tokens_of(found->gate_up), experts = found->down.slots.experts;
-  const auto& sorting = found->down.sorting;
-  const bool reordered = !same(slots, weighted);
-  if (!x || reordered != sorting.has_value() ||
-      (sorting && !is_inverse(operand(slots, 1), sorting->order)))
-    return std::nullopt;
-  if (!(in[0].shape()[0] == experts.shape()[0]) || !(in[0].shape()[1] == experts.shape()[1]) ||
-      !(x.shape()[0] == experts.shape()[0]) || found->shares.dtype() != x.dtype())
-    return std::nullopt;
+  if (!x || found->shares.dtype() != x.dtype()) return std::nullopt;
+  const ir::Shape slots = {x.shape()[0], experts.shape()[1], found->down.weights.shape()[1]};
+  if (!(in[0].shape() == slots) || !(x.shape()[0] == experts.shape()[0])) return std::nullopt;
   ir::Moe op;
   op.fn = found->fn;
   return std::vector<Value>{to.add_one(
