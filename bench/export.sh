@@ -16,35 +16,8 @@ peers=()
 work=$(mktemp -d "${TMPDIR:-/tmp}/tranship-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-seconds() { # command... -> wall seconds
-  local start end
-  start=$(date +%s%N)
-  "$@" >/dev/null
-  end=$(date +%s%N)
-  awk -v a="$start" -v b="$end" 'BEGIN { printf "%.3f\n", (b - a) / 1e9 }'
-}
-median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+. "$root/bench/measure.sh"
 
-# peak INTERVAL command...: its peak anonymous memory in kB, sampled from the kernel's own account.
-peak() {
-  local interval=$1 pid most=0 key value _
-  shift
-  "$@" >/dev/null 2>"$work/log" &
-  pid=$!
-  while kill -0 $pid 2>/dev/null; do
-    while read -r key value _; do
-      [ "$key" = RssAnon: ] && [ "$value" -gt "$most" ] && most=$value
-    done 2>/dev/null </proc/$pid/status || true
-    sleep "$interval"
-  done
-  wait $pid || { tail -n 5 "$work/log" >&2; return 1; }
-  echo "$most"
-}
-
-fresh() { # what the last one wrote is gone, and nothing waits to be written
-  rm -rf "$work/out"
-  sync
-}
 tranship() { "$cli" export "$checkpoint" --to onnx -o "$work/out" --quiet; }
 peer() { "$TRANSHIP_PEERS/bin/python" "$root/tools/export_with_peer.py" "$1" "$checkpoint" "$work/out"; }
 
@@ -64,7 +37,7 @@ for ((i = 0; i < runs; ++i)); do
   fresh
   seconds tranship >>"$work/tranship.seconds"
   fresh
-  seconds cp -r --reflink=never --sparse=never "$work/artifact" "$work/out" >>"$work/cp.seconds"
+  seconds copy_of "$work/artifact" >>"$work/cp.seconds"
   for name in "${peers[@]}"; do
     [ "$i" -ge "$peer_runs" ] || run_peer "$name"
   done

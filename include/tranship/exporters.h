@@ -111,6 +111,17 @@ struct DynamoConfig {
   std::string to_json() const;
 };
 
+/// How an export for generation keeps what it has seen: what Transformers' export_for_generation
+/// takes beside a configuration, with its names.
+struct GenerationOptions {
+  /// "dynamic": a cache that grows with each token. "static": buffers of max_cache_len slots, which
+  /// each call writes in place, and a counter a layer; the mask is bool [batch, 1, queries, slots].
+  std::string cache_implementation = "dynamic";
+  std::optional<int64_t> max_cache_len = {};  // of a static cache, which needs it
+  /// decode takes any number of tokens, so that it serves the prompt too; else one.
+  bool multi_token_decode = false;
+};
+
 /// What was recorded when a component was made: export.json's metadata.
 struct ExportMetadata {
   std::string architecture;
@@ -257,8 +268,11 @@ class OnnxExporter {
   }
 
   /// Components "prefill" and "decode", which share one copy of the weights. The checkpoint's
-  /// generation configuration goes along.
+  /// generation configuration goes along. Errors: those of export_model; invalid_argument for
+  /// generation options that contradict each other; unsupported for a static cache where layers
+  /// keep something else than keys and values.
   ExportedModel export_for_generation(const Checkpoint& checkpoint, const OnnxConfig& config,
+                                      const GenerationOptions& generation = {},
                                       const Sink& sink = {}) const;
 
   /// A program that PyTorch captured (a .pt2 of torch.export.save), one component "model". Its
@@ -286,7 +300,10 @@ class DynamoExporter {
   }
 
   /// Components "prefill" and "decode", each with its own copy of the weights.
+  /// A static cache's buffers are written in place, as Transformers' programs do; the sample inputs
+  /// hold an empty cache to begin with.
   ExportedModel export_for_generation(const Checkpoint& checkpoint, const DynamoConfig& config,
+                                      const GenerationOptions& generation = {},
                                       const Sink& sink = {}) const;
 };
 
@@ -313,7 +330,9 @@ class AutoHfExporter {
   static AutoHfExporter from_config(const AutoExportConfig& config);
   ExportedModel export_model(const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
                              const Sink& sink = {}) const;
-  ExportedModel export_for_generation(const Checkpoint& checkpoint, const Sink& sink = {}) const;
+  ExportedModel export_for_generation(const Checkpoint& checkpoint,
+                                      const GenerationOptions& generation = {},
+                                      const Sink& sink = {}) const;
 
  private:
   explicit AutoHfExporter(AutoExportConfig config) : config_(std::move(config)) {}

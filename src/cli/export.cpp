@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <memory>
 
 #include "base/error.h"
@@ -34,6 +35,7 @@ struct Options {
   std::optional<int> opset;
   std::string weights = "copy";
   bool no_external_data = false;
+  GenerationOptions generation = {};
   std::vector<std::string> graph_inputs;
   std::string cache_name = "past_key_values";
   std::vector<std::string> ignored_keys;
@@ -88,17 +90,18 @@ using Exporting = std::function<ExportedModel(const Checkpoint& checkpoint, cons
                                               const Sink&)>;
 
 template <class Exporter, class Config>
-Exporting exporting_by(Exporter exporter, Config config) {
+Exporting exporting_by(Exporter exporter, Config config, GenerationOptions generation) {
   return [=](const Checkpoint& checkpoint, const std::string& task, const Sink& sink) {
-    return task == "generation" ? exporter.export_for_generation(checkpoint, config, sink)
-                                : exporter.export_model(checkpoint, config, sink);
+    return task == "generation"
+               ? exporter.export_for_generation(checkpoint, config, generation, sink)
+               : exporter.export_model(checkpoint, config, sink);
   };
 }
 
 Exporting exporting_of(const Options& options) {
   if (options.format == OnnxExporter::kExportFormat)
-    return exporting_by(OnnxExporter(), onnx_config(options));
-  return exporting_by(DynamoExporter(), dynamo_config(options));
+    return exporting_by(OnnxExporter(), onnx_config(options), options.generation);
+  return exporting_by(DynamoExporter(), dynamo_config(options), options.generation);
 }
 
 /// What was exported, or would be.
@@ -123,8 +126,15 @@ ModelFacts weigh(const Checkpoint& checkpoint, const Options& options, const Exp
       .graph_inputs =
           exporters::choose_graph_inputs(checkpoint, {}, shared_config<DynamoConfig>(options)),
       .cache_name = options.cache_name,
+      .max_cache_len = options.generation.max_cache_len,
+      .multi_token_decode = options.generation.multi_token_decode,
       .ignored_config_keys = options.ignored_keys};
   return facts_of(build_task(made.task, checkpoint.data(), task_options, {}).program);
+}
+
+bool changes_generation(const GenerationOptions& generation) {
+  return generation.cache_implementation != GenerationOptions().cache_implementation ||
+         generation.max_cache_len || generation.multi_token_decode;
 }
 
 /// A program that PyTorch captured has decided what a task would.
@@ -132,15 +142,14 @@ bool is_program(const Options& options) {
   if (std::filesystem::path(options.checkpoint).extension() != ".pt2") return false;
   if (!options.task.empty() || options.synthetic)
     throw UsageError("--task and --synthetic are for checkpoints, and a .pt2 is a program");
+  if (changes_generation(options.generation))
+    throw UsageError("a .pt2 is a program: its cache is as it was captured");
   return true;
 }
 
 Export make_export(const Options& options, const Sink& sink) {
   const Exporting exporting = exporting_of(options);
-  Export made{.model = ExportedModel(nullptr),
-              .task = "program",
-              .seconds = 0,
-              .facts = {}};
+  Export made{.model = ExportedModel(nullptr), .task = "program", .seconds = 0, .facts = {}};
   if (is_program(options)) {
     made.model = OnnxExporter().export_program(options.checkpoint, onnx_config(options), sink);
     if (options.dry_run) made.facts = facts_of_program(options.checkpoint);
@@ -149,6 +158,11 @@ Export make_export(const Options& options, const Sink& sink) {
   const Checkpoint checkpoint = open_checkpoint(options, sink);
   made.task = options.task.empty() ? default_task(checkpoint.data().config, options.architecture)
                                    : options.task;
+  if (made.task != "generation" && changes_generation(options.generation)) {
+    throw UsageError(
+        "--cache-implementation, --max-cache-len and --multi-token-decode are for exports that "
+        "generate (--task generation)");
+  }
   made.model = exporting(checkpoint, made.task, sink);
   if (options.dry_run) made.facts = weigh(checkpoint, options, made);
   return made;
@@ -239,8 +253,8 @@ std::string describe(const Options& options, const Export& made, const Console& 
                          format_exact(made.facts.state_bytes_per_token));
     }
     return out + fmt::format("\n{} would write {} to {}\n",
-                             console.tinted(Tint::kGreen, "Dry run:"),
-                             format_bytes(bytes), printable(options.output));
+                             console.tinted(Tint::kGreen, "Dry run:"), format_bytes(bytes),
+                             printable(options.output));
   }
   return out + fmt::format("{} {} to {} in {}\n", console.tinted(Tint::kGreen, "Wrote"),
                            format_bytes(bytes), printable(options.output),
@@ -275,7 +289,9 @@ constexpr Description kDescription = {
         "  tranship export all-MiniLM-L6-v2 --to onnx -o minilm --static batch=1,sequence=128\n"
         "  tranship export checkpoint --to onnx -o checkpoint --weights reference\n"
         "  tranship export captured.pt2 --to onnx -o captured-onnx\n"
-        "  tranship export SmolLM2-135M-Instruct --to dynamo -o smollm2-pt2"};
+        "  tranship export SmolLM2-135M-Instruct --to dynamo -o smollm2-pt2\n"
+        "  tranship export qwen3 --to dynamo -o out --cache-implementation static --max-cache-len "
+        "99"};
 
 /// Names of formats; dynamo goes by its files' name too.
 std::vector<std::string> export_formats() {
@@ -340,6 +356,25 @@ void add_graph_options(CLI::App& app, Options& options) {
       ->check(cache_name_problem, "");
 }
 
+void add_generation_options(CLI::App& app, Options& options) {
+  const std::string group = "Generation";
+  GenerationOptions& generation = options.generation;
+  add_choice(app, "--cache-implementation", generation.cache_implementation, {"dynamic", "static"},
+             "dynamic: a cache that grows with each token (the default). static: buffers of fixed "
+             "length that each call writes in place, with a counter; the mask is bool [batch, 1, "
+             "queries, slots].")
+      ->group(group);
+  limit(app.add_option("--max-cache-len", generation.max_cache_len,
+                       "Slots of a static cache: the most tokens of a sequence.")
+            ->type_name("N")
+            ->group(group),
+        1, std::numeric_limits<int32_t>::max());
+  app.add_flag("--multi-token-decode", generation.multi_token_decode,
+               "decode takes any number of tokens, so that one graph serves the prompt and what "
+               "follows; else one token a call.")
+      ->group(group);
+}
+
 }  // namespace
 
 Command add_export(CLI::App& root, Console& console) {
@@ -364,6 +399,7 @@ Command add_export(CLI::App& root, Console& console) {
       ->type_name("NAME");
   add_shape_options(*app, *options);
   add_graph_options(*app, *options);
+  add_generation_options(*app, *options);
   add_repeated(*app, "--ignore-config", options->ignored_keys, "KEY",
                "A key of config.json that no definition knows, and that changes nothing you need. "
                "May be repeated.");

@@ -47,7 +47,7 @@ ModelFacts facts_of(const ir::Program& made) {
   }
   const ir::Component& last = made.components.back();
   for (const ir::State& state : last.states)
-    if (state.kind == ir::State::Kind::kAppend)
+    if (state.kind == ir::State::Kind::kAppend || state.kind == ir::State::Kind::kSlots)
       facts.state_bytes_per_token += bytes_per_token(*last.graph, state);
   facts.tied_embeddings = has_tied_embeddings(*last.graph);
   return facts;

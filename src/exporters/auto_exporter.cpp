@@ -34,10 +34,11 @@ ExportedModel AutoHfExporter::export_model(const Checkpoint& checkpoint,
 }
 
 ExportedModel AutoHfExporter::export_for_generation(const Checkpoint& checkpoint,
+                                                    const GenerationOptions& generation,
                                                     const Sink& sink) const {
   if (config_.export_format() == DynamoExporter::kExportFormat)
-    return DynamoExporter().export_for_generation(checkpoint, config_.dynamo(), sink);
-  return OnnxExporter().export_for_generation(checkpoint, config_.onnx(), sink);
+    return DynamoExporter().export_for_generation(checkpoint, config_.dynamo(), generation, sink);
+  return OnnxExporter().export_for_generation(checkpoint, config_.onnx(), generation, sink);
 }
 
 }  // namespace tranship

@@ -43,14 +43,37 @@ void report_tokenizer(const CheckpointData& checkpoint, const ir::Program& progr
 
 }  // namespace
 
+std::optional<int64_t> cache_slots(const GenerationOptions& generation) {
+  const std::string& kind = generation.cache_implementation;
+  if (kind != "dynamic" && kind != "static") {
+    fail(ErrorKind::kInvalidArgument,
+         "[export] cache_implementation is '{}', expected 'dynamic' or 'static'", kind);
+  }
+  if (kind == "static" && !generation.max_cache_len) {
+    fail(ErrorKind::kInvalidArgument,
+         "[export] a static cache needs its length: max_cache_len (--max-cache-len), the most "
+         "tokens of a sequence");
+  }
+  if (kind == "dynamic" && generation.max_cache_len) {
+    fail(ErrorKind::kInvalidArgument,
+         "[export] max_cache_len is {} and the cache is dynamic: it grows with each token. Did you "
+         "mean cache_implementation = static?",
+         *generation.max_cache_len);
+  }
+  return generation.max_cache_len;
+}
+
 Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
-            const ExportOptions& options, DType dtype, const Sink& sink) {
+            const ExportOptions& options, const GenerationOptions& generation, DType dtype,
+            const Sink& sink) {
   check_dtype(dtype);
   const tasks::TaskOptions task_options = {
       .dtype = dtype,
       .architecture = options.architecture,
       .graph_inputs = choose_graph_inputs(checkpoint, sample_inputs, options),
       .cache_name = options.cache_name,
+      .max_cache_len = cache_slots(generation),
+      .multi_token_decode = generation.multi_token_decode,
       .ignored_config_keys = options.ignored_config_keys};
   Built built;
   built.task = task;
@@ -58,7 +81,7 @@ Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_
   built.made = task == Task::kForward ? tasks::forward(checkpoint.data(), task_options, sink)
                                       : tasks::generation(checkpoint.data(), task_options, sink);
   report_tokenizer(checkpoint.data(), built.made.program, sink);
-  built.shapes = plan_shapes(built.made.program, sample_inputs, options);
+  built.shapes = plan_shapes(built.made.program, sample_inputs, options, built.made.sizes);
   apply_shapes(built.shapes, built.made.program);
   if (task == Task::kGeneration) warn_of_fixed_lengths(built.shapes, sink);
   return built;

@@ -24,16 +24,22 @@ struct Built {
   ShapePlan shapes;
 };
 
-/// dtype: of weights and activations. Errors: invalid_argument for another dtype than f32, f16 and
-/// bf16; those of tasks, choose_graph_inputs and plan_shapes.
+/// How many slots the cache has; nothing if it grows. Errors: invalid_argument for another
+/// cache_implementation than dynamic and static, and for a length that is missing or not used.
+std::optional<int64_t> cache_slots(const GenerationOptions& generation);
+
+/// generation: of Task::kGeneration. dtype: of weights and activations. Errors: invalid_argument
+/// for another dtype than f32, f16 and bf16; those of cache_slots, tasks, choose_graph_inputs and
+/// plan_shapes.
 Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
-            const ExportOptions& options, DType dtype, const Sink& sink);
+            const ExportOptions& options, const GenerationOptions& generation, DType dtype,
+            const Sink& sink);
 
 /// A format's program, as an artifact needs it.
 struct ProgramFiles {
   std::string export_format;
-  std::string suffix;               // of the file of a component: ".onnx"
-  std::vector<ArtifactFile> files;  // without hashes
+  std::string suffix;                        // of the file of a component: ".onnx"
+  std::vector<ArtifactFile> files;           // without hashes
   std::vector<ArtifactFile> referred_files;  // the checkpoint's, that its weights stay in
   std::function<size_t(const std::string& component)> num_nodes;
   SavePrograms save;

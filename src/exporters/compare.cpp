@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "exporters/exported_model.h"
 #include "exporters/feed.h"
+#include "exporters/ports.h"
 #include "formats/onnx/model_summary.h"
 #include "formats/onnx/module_outputs.h"
 #include "interpret/interpret.h"
@@ -168,6 +169,30 @@ std::map<std::string, int64_t> fixed_sizes_of(const ir::Program& program) {
   return sizes;
 }
 
+/// The slots of a static cache that the export makes; nothing if its cache grows.
+std::optional<int64_t> slots_of(const ExportedModel& artifact) {
+  for (const auto& [name, part] : artifact.components()) {
+    for (const Port& port : part.program.outputs()) {
+      const bool is_buffer = port.name.ends_with(".keys") && port.shape.size() == 4;
+      const bool counts = std::ranges::any_of(
+          part.program.outputs(), [](const Port& other) { return other.name.ends_with(kCounter); });
+      if (is_buffer && counts && fixed_size(port.shape[2])) return fixed_size(port.shape[2]);
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether decode takes any number of tokens.
+bool decodes_many(const ExportedModel& artifact) {
+  for (const auto& [name, part] : artifact.components()) {
+    if (name != "decode") continue;
+    for (const Port& port : part.program.inputs()) {
+      if (port.name == "input_ids" || port.name == "decoder_input_ids") return port.shape[1] != "1";
+    }
+  }
+  return false;
+}
+
 /// The options of the export, from what it recorded and from the graph that it made. Other
 /// exporters have options of their own, and none that a definition would need.
 tasks::TaskOptions options_of(const ExportedModel& artifact) {
@@ -185,6 +210,8 @@ tasks::TaskOptions options_of(const ExportedModel& artifact) {
           .architecture = component.metadata.architecture,
           .graph_inputs = std::vector<std::string>(taken.begin(), taken.end()),
           .cache_name = config.cache_name,
+          .max_cache_len = slots_of(artifact),
+          .multi_token_decode = decodes_many(artifact),
           .ignored_config_keys = config.ignored_config_keys};
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "exporters/feed.h"
+#include "exporters/ports.h"
 
 namespace tranship::exporters {
 namespace {
@@ -30,6 +31,7 @@ class Random {
 
 using Sizes = std::map<std::string, int64_t>;
 
+constexpr int64_t kEmptySlots = 2;  // of a static cache, behind the tokens
 constexpr int64_t kImageSide = 64;  // of images of any height and width
 
 Sizes sizes_of_axes(const Sizes& fixed, const InputSizes& wanted) {
@@ -37,15 +39,14 @@ Sizes sizes_of_axes(const Sizes& fixed, const InputSizes& wanted) {
   if (wanted.batch) sizes["batch"] = *wanted.batch;
   sizes.emplace("batch", 2);
   sizes.emplace("past", wanted.past);
+  sizes.emplace("cache_length", wanted.past + wanted.sequence + kEmptySlots);
   for (const char* side : {"height", "width"}) sizes.emplace(side, kImageSide);
   return sizes;
 }
 
 /// The size of "2", "batch", "past"; of a name that somebody else gave, that of a sequence.
 int64_t size_of_axis(const std::string& axis, const Sizes& sizes, int64_t sequence) {
-  const bool is_number =
-      !axis.empty() && axis.size() < 10 && axis.find_first_not_of("0123456789") == axis.npos;
-  if (is_number) return std::stoll(axis);
+  if (const std::optional<int64_t> fixed = fixed_size(axis)) return *fixed;
   const auto known = sizes.find(axis);
   return known == sizes.end() ? sequence : known->second;
 }
@@ -57,14 +58,17 @@ std::optional<int64_t> num_kinds(const std::string& input, const std::string& co
   return std::nullopt;
 }
 
-/// Masks the second token of the last sequence, if there is a third.
+/// Hides the second token of the last sequence, if there is a third.
 void mask_one(const std::set<std::string>& defaults, NamedTensors& inputs) {
   const auto mask = inputs.find("attention_mask");
   if (mask == inputs.end() || defaults.contains(mask->first)) return;
   Tensor& tensor = mask->second;
-  if (tensor.shape().size() != 2) return;
-  const int64_t batch = tensor.shape()[0], length = tensor.shape()[1];
-  if (batch > 0 && length > 2) tensor.set((batch - 1) * length + 1, 0);
+  const int64_t length = tensor.shape().back(),
+                rows = tensor.num_elements() / std::max<int64_t>(length, 1);
+  // One row a sequence; of a mask of slots, one a query.
+  const int64_t hidden = tensor.shape().size() == 2 ? 1 : tensor.shape()[2];
+  for (int64_t row = rows - hidden; length > 2 && row >= 0 && row < rows; ++row)
+    tensor.set(row * length + 1, 0);
 }
 
 }  // namespace
@@ -83,6 +87,12 @@ NamedTensors make_inputs(const InputPlan& plan, const InputSizes& sizes) {
   for (const Port& port : plan.program.inputs()) {
     const bool is_number = is_floating(port.dtype);
     const std::optional<int64_t> kinds = num_kinds(port.name, plan.config);
+    if (port.name.ends_with(kCounter)) {
+      Tensor counter(port.dtype, {});
+      counter.set(0, static_cast<double>(sizes.past));
+      given.emplace(port.name, std::move(counter));
+      continue;
+    }
     if (plan.defaults.contains(port.name) || (!is_number && !kinds)) continue;
     std::vector<int64_t> shape;
     for (const std::string& axis : port.shape)

@@ -1,5 +1,7 @@
 // The story of an export to PyTorch: a checkpoint's definition gives graphs, the graphs get their
 // shapes, ATen its words. No weight is read here; save_pretrained does that.
+#include <algorithm>
+
 #include "exporters/build.h"
 #include "exporters/python_call.h"
 
@@ -22,15 +24,29 @@ DType dtype_of(const CheckpointData& checkpoint) {
   return DType::kF32;
 }
 
+/// Python compares a static cache that it is given with the sample's, to the batch size: that is
+/// one sequence, unless somebody said otherwise.
+void expect_one_sequence(exporters::Built& built) {
+  constexpr const char* kBatch = "batch";
+  const bool is_static = std::ranges::any_of(
+      built.made.signatures, [](const auto& signature) { return signature.max_cache_len > 0; });
+  if (!is_static || built.shapes.sizes.contains(kBatch)) return;
+  const auto range = built.shapes.ranges.find(kBatch);
+  const int64_t least = range == built.shapes.ranges.end() ? 1 : range->second.min;
+  built.shapes.examples[kBatch] = std::max<int64_t>(least, 1);
+}
+
 ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const DynamoConfig& config,
-                          const Sink& sink) {
+                          const GenerationOptions& generation, const Sink& sink) {
   const DType dtype = config.dtype ? *config.dtype : dtype_of(checkpoint.data());
-  const exporters::Built built =
-      exporters::build(task, checkpoint, sample_inputs, config, dtype, sink);
+  exporters::Built built =
+      exporters::build(task, checkpoint, sample_inputs, config, generation, dtype, sink);
+  expect_one_sequence(built);
   std::vector<pt2::PythonCall> calls;
   for (size_t i = 0; i < built.made.signatures.size(); ++i) {
-    calls.push_back(exporters::call_of(built.made.signatures[i], built.made.program.components[i]));
+    calls.push_back(exporters::call_of(built.made.signatures[i], built.made.program.components[i],
+                                       built.shapes.examples));
   }
   const auto program = pt2::Pt2Program::lower(built.made.program, calls, built.shapes.examples);
   return exporters::assemble(
@@ -43,13 +59,14 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
 ExportedModel DynamoExporter::export_model(const Checkpoint& checkpoint,
                                            const NamedTensors& sample_inputs,
                                            const DynamoConfig& config, const Sink& sink) const {
-  return export_task(Task::kForward, checkpoint, sample_inputs, config, sink);
+  return export_task(Task::kForward, checkpoint, sample_inputs, config, {}, sink);
 }
 
 ExportedModel DynamoExporter::export_for_generation(const Checkpoint& checkpoint,
                                                     const DynamoConfig& config,
+                                                    const GenerationOptions& generation,
                                                     const Sink& sink) const {
-  return export_task(Task::kGeneration, checkpoint, {}, config, sink);
+  return export_task(Task::kGeneration, checkpoint, {}, config, generation, sink);
 }
 
 }  // namespace tranship

@@ -23,7 +23,7 @@ struct Manifest {
   std::string export_format;
   std::vector<Component> components;
   /// All files of the components with their sizes, if tranship wrote the artifact; else empty.
-  std::vector<ArtifactFile> files;
+  std::vector<ArtifactFile> files = {};
   /// The small files that were written with them. They may be edited: only `verify` looks at this.
   std::vector<ArtifactFile> small_files = {};
   /// Files of the checkpoint beside it that hold weights; `hash` is of samples.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "exporters/ports.h"
 #include "ir/dim.h"
 
 namespace tranship::exporters {
@@ -42,6 +43,8 @@ constexpr std::string_view kDecoder = "decoder_";
 int64_t past_of(const NamedTensors& feed) {
   int64_t past = 0;
   for (const auto& [name, tensor] : feed) {
+    if (name.ends_with(kCounter) && tensor.dtype() == DType::kI64 && tensor.num_elements() == 1)
+      return tensor.i64()[0];
     const bool is_cross = name.find(".cross_attention_cache.") != std::string::npos;
     if (name.ends_with(".keys") && tensor.shape().size() == 4 && !is_cross)
       past = tensor.shape()[2];
@@ -67,8 +70,31 @@ std::optional<CallSizes> sizes_for(const std::string& input, const NamedTensors&
   return sizes;
 }
 
+/// How many slots a static cache has: those of the buffers, else as the mask's port says.
+std::optional<int64_t> slots_of(const Port& mask, const NamedTensors& feed) {
+  for (const auto& [name, tensor] : feed) {
+    if (name.ends_with(".keys") && tensor.shape().size() == 4) return tensor.shape()[2];
+  }
+  return fixed_size(mask.shape.back());
+}
+
+/// bool [batch, 1, queries, slots]: each token sees itself and all before it.
+std::optional<Tensor> default_slot_mask(const Port& input, const NamedTensors& feed) {
+  const std::optional<CallSizes> sizes = sizes_for(input.name, feed);
+  const std::optional<int64_t> slots = slots_of(input, feed);
+  if (!sizes || !slots) return std::nullopt;
+  Tensor mask(DType::kBool, {sizes->batch, 1, sizes->length, *slots});
+  for (int64_t i = 0; i < mask.num_elements(); ++i) {
+    const int64_t query = i / *slots % sizes->length;
+    mask.set(i, i % *slots <= sizes->past + query ? 1 : 0);
+  }
+  return mask;
+}
+
 /// What the model itself would take for an input that is not given.
 std::optional<Tensor> default_of(const Port& input, const NamedTensors& feed) {
+  if (input.dtype == DType::kBool && input.shape.size() == 4 && input.name == "attention_mask")
+    return default_slot_mask(input, feed);
   if (input.dtype != DType::kI64 || input.shape.size() != 2) return std::nullopt;
   const std::optional<CallSizes> sizes = sizes_for(input.name, feed);
   if (!sizes) return std::nullopt;

@@ -95,9 +95,31 @@ TEST(Feed, all_missing_inputs_are_named) {
 
 TEST(Feed, a_mask_of_another_kind_has_no_default) {
   const std::vector<Port> ports = {{"input_ids", DType::kI64, {"1", "1"}},
-                                   {"attention_mask", DType::kBool, {"1", "1", "1", "16"}}};
+                                   {"attention_mask", DType::kF32, {"1", "1", "1", "16"}}};
   EXPECT_THAT(error_of([&] { feed("decode", ports, {{"input_ids", ids({1, 1})}}); }).what(),
               HasSubstr("needs 'attention_mask'"));
+}
+
+TEST(Feed, a_mask_of_slots_lets_tokens_see_what_is_before_them) {
+  const std::vector<Port> ports = {
+      {"input_ids", DType::kI64, {"batch", "sequence"}},
+      {"attention_mask", DType::kBool, {"batch", "1", "sequence", "cache_length"}},
+      {"position_ids", DType::kI64, {"batch", "sequence"}},
+      {"input.past_key_values.layers.0.keys", DType::kF32, {"batch", "1", "cache_length", "2"}},
+      {"input.past_key_values.layers.0.cumulative_length", DType::kI64, {}}};
+  Tensor seen(DType::kI64, {});
+  seen.set(0, 2);
+  const NamedTensors fed =
+      feed("decode", ports,
+           {{"input_ids", ids({1, 2})},
+            {"past_key_values.layers.0.keys", Tensor(DType::kF32, {1, 1, 5, 2})},
+            {"past_key_values.layers.0.cumulative_length", seen}})
+          .tensors;
+  std::vector<double> mask;
+  for (int64_t i = 0; i < 10; ++i) mask.push_back(fed.at("attention_mask").at(i));
+  EXPECT_THAT(mask, ElementsAre(1, 1, 1, 0, 0, 1, 1, 1, 1, 0));
+  EXPECT_EQ(fed.at("attention_mask").shape(), (std::vector<int64_t>{1, 1, 2, 5}));
+  EXPECT_THAT(fed.at("position_ids").i64(), ElementsAre(2, 3));
 }
 
 TEST(Feed, an_input_with_another_number_of_axes_is_told_before_anything_that_follows_from_it) {

@@ -43,7 +43,7 @@ Json describe_argument(const PythonValue& argument, const ir::Graph& graph,
 ExportMetadata describe(const tasks::Signature& signature, const ir::Component& component,
                         const std::string& architecture, DType dtype, const ExportOptions& options,
                         const std::map<std::string, int64_t>& example_sizes) {
-  const pt2::PythonCall call = call_of(signature, component);
+  const pt2::PythonCall call = call_of(signature, component, example_sizes);
   Json kwargs = Json::object();
   for (size_t i = 0; i < call.kwargs.items.size(); ++i) {
     kwargs[call.kwargs.names[i]] =

@@ -34,7 +34,7 @@ void check_config(const Checkpoint& checkpoint, const OnnxConfig& config) {
 
 ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const OnnxConfig& config,
-                          const Sink& sink) {
+                          const GenerationOptions& generation, const Sink& sink) {
   check_config(checkpoint, config);
   const DType dtype =
       config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
@@ -44,7 +44,7 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
         "there. f32 runs everywhere");
   }
   const exporters::Built built =
-      exporters::build(task, checkpoint, sample_inputs, config, dtype, sink);
+      exporters::build(task, checkpoint, sample_inputs, config, generation, dtype, sink);
   const auto program =
       onnx::OnnxProgram::lower(built.made.program, exporters::onnx_options(config));
   return exporters::assemble(
@@ -58,13 +58,14 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
 ExportedModel OnnxExporter::export_model(const Checkpoint& checkpoint,
                                          const NamedTensors& sample_inputs,
                                          const OnnxConfig& config, const Sink& sink) const {
-  return export_task(Task::kForward, checkpoint, sample_inputs, config, sink);
+  return export_task(Task::kForward, checkpoint, sample_inputs, config, {}, sink);
 }
 
 ExportedModel OnnxExporter::export_for_generation(const Checkpoint& checkpoint,
                                                   const OnnxConfig& config,
+                                                  const GenerationOptions& generation,
                                                   const Sink& sink) const {
-  return export_task(Task::kGeneration, checkpoint, {}, config, sink);
+  return export_task(Task::kGeneration, checkpoint, {}, config, generation, sink);
 }
 
 }  // namespace tranship

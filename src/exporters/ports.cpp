@@ -25,6 +25,12 @@ ExportedProgram describe_ports(const ir::Graph& graph, size_t num_nodes) {
   return {std::move(inputs), std::move(outputs), num_nodes};
 }
 
+std::optional<int64_t> fixed_size(const std::string& axis) {
+  const bool is_number =
+      !axis.empty() && axis.size() < 10 && axis.find_first_not_of("0123456789") == axis.npos;
+  return is_number ? std::optional(std::stoll(axis)) : std::nullopt;
+}
+
 onnx::OnnxOptions onnx_options(const OnnxConfig& config) {
   onnx::OnnxOptions options;
   if (config.opset_version) options.opset_version = *config.opset_version;

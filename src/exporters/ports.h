@@ -1,6 +1,10 @@
 // What exports to ONNX share: options, and a program's inputs and outputs as its graph has them.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "formats/onnx/onnx_program.h"
 #include "ir/graph.h"
 #include "tranship/exporters.h"
@@ -9,6 +13,12 @@ namespace tranship::exporters {
 
 /// `num_nodes`: of the program in its format.
 ExportedProgram describe_ports(const ir::Graph& graph, size_t num_nodes);
+
+/// How the name of a counter ends: of the slots of a static cache that are taken.
+inline constexpr std::string_view kCounter = ".cumulative_length";
+
+/// The size of an axis of a port that has one; nothing for a name or an expression.
+std::optional<int64_t> fixed_size(const std::string& axis);
 
 onnx::OnnxOptions onnx_options(const OnnxConfig& config);
 

@@ -25,11 +25,10 @@ std::vector<std::string> names(const std::vector<Port>& ports) {
 
 TEST(ProgramExporter, a_captured_program_keeps_its_tree_specs) {
   const ExportedModel model = OnnxExporter().export_program(fixture("tree.pt2"), {});
-  EXPECT_THAT(names(model.program().inputs()),
-              ElementsAre("a", "pair.0", "pair.1", "more.k"));
+  EXPECT_THAT(names(model.program().inputs()), ElementsAre("a", "pair.0", "pair.1", "more.k"));
   EXPECT_THAT(names(model.program().outputs()), ElementsAre("sum", "nested.0", "nested.1.0"));
   const ExportMetadata& metadata = model.metadata();
-  EXPECT_EQ(metadata.architecture, "tree");
+  EXPECT_EQ(metadata.architecture, "Tree");  // the captured module's class
   EXPECT_THAT(metadata.in_spec, HasSubstr("builtins.tuple"));
   EXPECT_THAT(metadata.out_spec, HasSubstr("nested"));
   EXPECT_EQ(metadata.in_constants, R"({"scale": 2, "nothing": null, "flag": true})");
@@ -58,8 +57,8 @@ TEST(ProgramExporter, what_transformers_recorded_beside_the_file_goes_along) {
   recorded.export_config = recorded.kwargs = recorded.in_constants = "{}";
   recorded.out_constants = "[]";
   folder.write("export.json",
-               exporters::write_manifest({.export_format = "dynamo",
-                                          .components = {{"model", "tree.pt2", recorded}}}));
+               exporters::write_manifest(
+                   {.export_format = "dynamo", .components = {{"model", "tree.pt2", recorded}}}));
   const ExportedModel model = OnnxExporter().export_program(folder / "tree.pt2", {});
   EXPECT_EQ(model.metadata().architecture, "TreeForClimbing");
   EXPECT_THAT(model.config(), HasSubstr("tree"));

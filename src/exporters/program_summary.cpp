@@ -25,6 +25,15 @@ std::vector<Port> ports_of(const std::vector<onnx::ValueInfo>& values) {
 
 }  // namespace
 
+void check_format(std::string_view export_format, const std::filesystem::path& where) {
+  if (export_format == OnnxExporter::kExportFormat ||
+      export_format == DynamoExporter::kExportFormat)
+    return;
+  fail(ErrorKind::kUnsupported,
+       "[load] '{}' is an export to '{}'; this tranship reads exports to 'onnx' and 'dynamo'",
+       where.string(), export_format);
+}
+
 ProgramSummary summarize_program(std::string_view export_format,
                                  const std::filesystem::path& file) {
   if (export_format == OnnxExporter::kExportFormat) {
@@ -37,16 +46,11 @@ ProgramSummary summarize_program(std::string_view export_format,
     }
     return out;
   }
-  if (export_format == DynamoExporter::kExportFormat) {
-    const pt2::Archive archive = pt2::open_archive(file);
-    const pt2::ImportedProgram imported = pt2::import_program(archive, file.string());
-    return {describe_ports(*imported.program.components.front().graph,
-                           archive.program.graph.nodes.size()),
-            {}};
-  }
-  fail(ErrorKind::kUnsupported,
-       "[load] '{}' is of an export to '{}'; this tranship reads exports to 'onnx' and 'dynamo'",
-       file.string(), export_format);
+  const pt2::Archive archive = pt2::open_archive(file);
+  const pt2::ImportedProgram imported = pt2::import_program(archive, file.string());
+  return {describe_ports(*imported.program.components.front().graph,
+                         archive.program.graph.nodes.size()),
+          {}};
 }
 
 }  // namespace tranship::exporters

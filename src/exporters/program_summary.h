@@ -16,8 +16,11 @@ struct ProgramSummary {
   std::map<std::string, uint64_t> data_files;
 };
 
-/// Reads the file of a component; no weight is read.
-/// Errors: unsupported for another format than onnx and dynamo; those of the format's reader.
+/// Errors: unsupported for another format than onnx and dynamo. where: the artifact's directory.
+void check_format(std::string_view export_format, const std::filesystem::path& where);
+
+/// Reads the file of a component, of a format that can be read; no weight is read.
+/// Errors: those of the format's reader.
 ProgramSummary summarize_program(std::string_view export_format, const std::filesystem::path& file);
 
 }  // namespace tranship::exporters

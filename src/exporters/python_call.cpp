@@ -28,12 +28,13 @@ PythonValue model_output(const std::string& name, PythonValue::Fields fields) {
 class CacheBuilder {
  public:
   CacheBuilder(const Signature& signature, const ir::Component& component,
-               std::string ir::State::* port)
-      : signature_(signature), component_(component), port_(port) {}
+               const std::map<std::string, int64_t>& example_sizes, std::string ir::State::* port)
+      : signature_(signature), component_(component), sizes_(example_sizes), port_(port) {}
 
   PythonValue cache() const {
     if (signature_.num_cross_layers > 0) return encoder_decoder_cache();
     if (signature_.conv_kernel_size > 0) return state_cache();
+    if (signature_.max_cache_len > 0) return static_cache();
     return dynamic_cache(signature_.cache, signature_.num_cache_layers);
   }
 
@@ -46,17 +47,21 @@ class CacheBuilder {
   PythonValue leaf(const std::string& name) const {
     return PythonValue::tensor(state(name).*port_);
   }
-  PythonValue dtype_of(const std::string& name) const {
+  const ir::Type& type_of(const std::string& name) const {
     const auto& outputs = component_.graph->outputs();
     const auto found = std::ranges::find(outputs, state(name).output, &ir::Output::name);
     check(found != outputs.end(), "a state is no output of its graph: " + name);
-    return PythonValue::of(component_.graph->type(found->value).dtype);
+    return component_.graph->type(found->value);
+  }
+  PythonValue dtype_of(const std::string& name) const {
+    return PythonValue::of(type_of(name).dtype);
   }
 
-  PythonValue cache_of(std::vector<PythonValue> layers) const {
-    return cache_object("DynamicCache", {{"layers", PythonValue::list(std::move(layers))},
-                                         {"layer_class_to_replicate", PythonValue::none()},
-                                         {"offloading", PythonValue::of(false)}});
+  static PythonValue cache_of(std::vector<PythonValue> layers,
+                              const std::string& type = "DynamicCache") {
+    return cache_object(type, {{"layers", PythonValue::list(std::move(layers))},
+                               {"layer_class_to_replicate", PythonValue::none()},
+                               {"offloading", PythonValue::of(false)}});
   }
 
   /// A DynamicCache that has seen tokens: keys and values of each layer.
@@ -71,6 +76,30 @@ class CacheBuilder {
                                                      {"device", PythonValue::cpu()}}));
     }
     return cache_of(std::move(layers));
+  }
+
+  /// A StaticCache whose buffers are there: keys and values of each layer, and how many there are.
+  PythonValue static_cache() const {
+    std::vector<PythonValue> layers;
+    for (int64_t i = 0; i < signature_.num_cache_layers; ++i) {
+      const std::string layer = fmt::format("{}.layers.{}.", signature_.cache, i);
+      const ir::Shape &keys = type_of(layer + "keys").shape,
+                      &values = type_of(layer + "values").shape;
+      const auto size = [&](const ir::Dim& dim) { return PythonValue::of(dim.evaluate(sizes_)); };
+      layers.push_back(
+          cache_object("StaticLayer", {{"keys", leaf(layer + "keys")},
+                                       {"values", leaf(layer + "values")},
+                                       {"is_initialized", PythonValue::of(true)},
+                                       {"max_cache_len", size(keys[2])},
+                                       {"cumulative_length", leaf(layer + "cumulative_length")},
+                                       {"dtype", dtype_of(layer + "keys")},
+                                       {"device", PythonValue::cpu()},
+                                       {"batch_size", size(keys[0])},
+                                       {"num_heads", size(keys[1])},
+                                       {"v_head_dim", size(values[3])},
+                                       {"k_head_dim", size(keys[3])}}));
+    }
+    return cache_of(std::move(layers), "StaticCache");
   }
 
   /// A DynamicCache of layers that keep a convolution's window and a scan's state.
@@ -109,6 +138,7 @@ class CacheBuilder {
 
   const Signature& signature_;
   const ir::Component& component_;
+  const std::map<std::string, int64_t>& sizes_;
   std::string ir::State::* port_;
 };
 
@@ -120,7 +150,8 @@ bool has_input(const ir::Graph& graph, std::string_view name) {
 
 }  // namespace
 
-pt2::PythonCall call_of(const Signature& signature, const ir::Component& component) {
+pt2::PythonCall call_of(const Signature& signature, const ir::Component& component,
+                        const std::map<std::string, int64_t>& example_sizes) {
   constexpr std::string_view kEncoderState = "last_hidden_state";
   PythonValue::Fields arguments, fields;
   for (const std::string& name : signature.arguments) {
@@ -128,7 +159,7 @@ pt2::PythonCall call_of(const Signature& signature, const ir::Component& compone
     if (has_input(*component.graph, name)) {
       value = PythonValue::tensor(name);
     } else if (name == signature.cache) {
-      value = CacheBuilder(signature, component, &ir::State::input).cache();
+      value = CacheBuilder(signature, component, example_sizes, &ir::State::input).cache();
     } else {
       const std::string state(kEncoderState);
       value = model_output(signature.encoder_output_class,
@@ -136,9 +167,8 @@ pt2::PythonCall call_of(const Signature& signature, const ir::Component& compone
     }
   }
   for (const std::string& name : signature.fields) {
-    fields.emplace_back(name, name == signature.cache
-                                  ? CacheBuilder(signature, component, &ir::State::output).cache()
-                                  : PythonValue::tensor(name));
+    const CacheBuilder made(signature, component, example_sizes, &ir::State::output);
+    fields.emplace_back(name, name == signature.cache ? made.cache() : PythonValue::tensor(name));
   }
   return {PythonValue::dict(std::move(arguments)),
           model_output(signature.output_class, std::move(fields))};

@@ -8,7 +8,9 @@
 
 namespace tranship::exporters {
 
+/// example_sizes: of the axes; a static cache, which Python must match to the letter, has them.
 /// Source: transformers/modeling_outputs.py, cache_utils.py (5.23).
-pt2::PythonCall call_of(const tasks::Signature& signature, const ir::Component& component);
+pt2::PythonCall call_of(const tasks::Signature& signature, const ir::Component& component,
+                        const std::map<std::string, int64_t>& example_sizes);
 
 }  // namespace tranship::exporters

@@ -172,6 +172,7 @@ Artifact load(const fs::path& directory, const Sink& sink) {
   artifact.directory = directory;
   artifact.manifest = exporters::read_manifest((directory / kManifestFile).string(),
                                                exporters::manifest_text(directory), sink);
+  exporters::check_format(artifact.manifest.export_format, directory);
   check_sizes(artifact);
   exporters::check_referred(directory, artifact.manifest.referred_files);
   for (const Manifest::Component& component : artifact.manifest.components) {

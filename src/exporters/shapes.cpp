@@ -37,8 +37,8 @@ Range range_of(const std::string& axis, const DynamicDim& dim) {
 class Planner {
  public:
   Planner(const ir::Program& program, const NamedTensors& sample_inputs,
-          const ExportOptions& config)
-      : sample_inputs_(sample_inputs), config_(config) {
+          const ExportOptions& config, const std::map<std::string, int64_t>& usual_sizes)
+      : sample_inputs_(sample_inputs), config_(config), usual_sizes_(usual_sizes) {
     for (const ir::Component& component : program.components) add_component(component);
   }
 
@@ -205,13 +205,15 @@ class Planner {
     }
   }
 
-  /// What is neither open nor named has the size of the samples.
+  /// What is neither open nor named has the size of the samples, or the usual one.
   void fix_rest() {
     std::set<std::string> unknown;
     for (const std::string& symbol : symbols_) {
       if (open_.contains(symbol) || plan_.sizes.contains(symbol)) continue;
       if (const auto it = sampled_.find(symbol); it != sampled_.end()) {
         fix(symbol, it->second);
+      } else if (const auto usual = usual_sizes_.find(symbol); usual != usual_sizes_.end()) {
+        fix(symbol, usual->second);
       } else {
         unknown.insert(symbol);
       }
@@ -261,6 +263,9 @@ class Planner {
     constexpr int64_t kBatch = 2, kLength = 8;
     plan_.examples = plan_.sizes;
     plan_.examples.insert(sampled_.begin(), sampled_.end());
+    for (const auto& [symbol, size] : usual_sizes_) {
+      if (symbols_.contains(symbol)) plan_.examples.emplace(symbol, size);
+    }
     for (const std::string& symbol : symbols_) {
       int64_t size = symbol == "batch" ? kBatch : kLength;
       if (const auto it = ranges_.find(symbol); it != ranges_.end())
@@ -275,6 +280,7 @@ class Planner {
 
   const NamedTensors& sample_inputs_;
   const ExportOptions& config_;
+  const std::map<std::string, int64_t>& usual_sizes_;
   std::map<std::string, std::vector<const ir::Input*>> inputs_;  // by name: one a component
   std::map<std::string, Range> ranges_;                          // as the graphs have them
   std::set<std::string> symbols_, growing_, open_;
@@ -286,8 +292,9 @@ class Planner {
 }  // namespace
 
 ShapePlan plan_shapes(const ir::Program& program, const NamedTensors& sample_inputs,
-                      const ExportOptions& config) {
-  return Planner(program, sample_inputs, config).plan();
+                      const ExportOptions& config,
+                      const std::map<std::string, int64_t>& usual_sizes) {
+  return Planner(program, sample_inputs, config, usual_sizes).plan();
 }
 
 void apply_shapes(const ShapePlan& plan, ir::Program& program) {

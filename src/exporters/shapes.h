@@ -19,10 +19,12 @@ struct ShapePlan {
 };
 
 /// The length of a cache that grows stays open unless static_shapes names it.
+/// usual_sizes: of axes that nobody need name: fixed at these where nothing is dynamic.
 /// Errors: invalid_argument for axes whose size nobody said (how to say it is in the message),
 /// sizes that contradict each other or the model, and unknown inputs or axes.
 ShapePlan plan_shapes(const ir::Program& program, const NamedTensors& sample_inputs,
-                      const ExportOptions& config);
+                      const ExportOptions& config,
+                      const std::map<std::string, int64_t>& usual_sizes = {});
 
 /// Gives all graphs the plan's sizes and ranges.
 void apply_shapes(const ShapePlan& plan, ir::Program& program);

@@ -144,7 +144,7 @@ TEST_F(TinyLlama, graphs_that_take_one_length_only_are_warned_of_and_do_not_open
                        .progress = {}};
     const OnnxConfig config = {.dynamic = true, .static_shapes = {{axis, 4}}};
     OnnxExporter()
-        .export_for_generation(tiny_llama(), config, sink)
+        .export_for_generation(tiny_llama(), config, {}, sink)
         .save_pretrained(folder_.path());
     EXPECT_THAT(warnings, ElementsAre(HasSubstr(std::string("'") + axis + "' is fixed at 4")));
     const Error error = error_of([&] { Generator::open(folder_.path()); });

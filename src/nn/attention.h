@@ -20,6 +20,11 @@ class Cache {
   virtual ~Cache() = default;
   /// New keys and values [B, K, S, D] of a layer -> all of them, [B, K, past + S, D].
   virtual KeyValue update(int64_t layer, Tensor keys, Tensor values) = 0;
+  /// Of a cache with slots, which holds more keys than there are tokens: the slot of the first new
+  /// token, i64 scalar. Absent: keys stand in the order of the tokens, the new ones last.
+  virtual Tensor first_slot() { return {}; }
+  /// How many keys update() gives, where there are slots.
+  virtual Dim num_slots() const { return 0; }
   /// Keys and values of what an encoder gave, [B, K, T, D] = `shape`: `make` makes them in the
   /// first call, later ones have them in the cache.
   virtual KeyValue cross(int64_t layer, const Shape& shape,
@@ -42,7 +47,7 @@ struct AttentionOptions {
   bool causal = false;
   std::optional<int64_t> window = {};
   Tensor key_mask = {};  // bool [B, T]: which keys there are; absent: all
-  Tensor bias = {};      // [B or 1, H or 1, S, T]: added to the scores
+  Tensor bias = {};  // [B or 1, H or 1, S, T]: added to the scores; of bool: which keys are seen
 };
 /// A mask of numbers as a key mask: i64 [B, T], 0 where there is no key -> bool. Absent stays
 /// absent.

@@ -15,9 +15,11 @@ namespace tranship::nn {
 
 /// Absent tensors: the graph has no such input, and the model's own default holds.
 struct ModelInputs {
-  Tensor input_ids;       // i64 [B, S]; absent where there are features
-  Tensor features;        // what Family::main_input says, of the weights' dtype
-  Tensor attention_mask;  // i64 [B, past + S]: 0 where there is no token; beside a decoder: [B, S]
+  Tensor input_ids;  // i64 [B, S]; absent where there are features
+  Tensor features;   // what Family::main_input says, of the weights' dtype
+  /// i64 [B, past + S]: 0 where there is no token; beside a decoder: [B, S]. With a cache of slots:
+  /// bool [B, 1, S, slots]: which slots a query sees.
+  Tensor attention_mask;
   Tensor token_type_ids;  // i64 [B, S]
   Tensor position_ids;    // i64 [B, S]
   // Of an encoder-decoder, whose encoder has the inputs above.

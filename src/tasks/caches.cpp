@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+#include "ir/build.h"
+
 namespace tranship::tasks {
 
 nn::KeyValue FreshCache::update(int64_t, ir::Value keys, ir::Value values) {
@@ -53,5 +56,81 @@ nn::KeyValue GrowingCache::cross(int64_t layer, const ir::Shape& shape,
 ir::Value GrowingCache::state(int64_t layer, std::string_view name, const ir::Type& type) {
   return input(fmt::format("{}.layers.{}.{}", name_, layer, name), type.dtype, type.shape);
 }
+
+void fail_without_slots() {
+  fail(ErrorKind::kUnsupported,
+       "[task] a static cache holds a decoder's own keys and values; this model keeps something "
+       "else from call to call: export it with the cache that it has (cache_implementation = "
+       "dynamic)");
+}
+
+SlotCache::SlotCache(ir::Graph& graph, std::string name, ir::Dim num_slots)
+    : graph_(graph), name_(std::move(name)), num_slots_(std::move(num_slots)) {}
+
+ir::Value SlotCache::input(int64_t layer, std::string_view part, DType dtype, ir::Shape shape) {
+  ir::Input op;
+  op.name = fmt::format("input.{}.layers.{}.{}", name_, layer, part);
+  op.dtype = dtype;
+  op.shape = std::move(shape);
+  return graph_.add_one(ir::make(std::move(op)), {});
+}
+
+ir::Value SlotCache::counter(int64_t layer) {
+  for (int64_t i = std::ssize(counters_); i <= layer; ++i)
+    counters_.push_back(input(i, "cumulative_length", DType::kI64, {}));
+  return counters_[static_cast<size_t>(layer)];
+}
+
+nn::KeyValue SlotCache::update(int64_t layer, ir::Value keys, ir::Value values) {
+  const ir::Dim length = keys.shape()[2];
+  const ir::Value first = counter(layer);
+  const ir::Value slots = ir::unsqueeze(ir::iota(graph_, length) + first, {0, 1, 3});
+  const auto written = [&](std::string_view part, ir::Value added) {
+    ir::Shape shape = added.shape();
+    shape[2] = num_slots_;
+    const ir::Value buffer = input(layer, part, added.dtype(), shape);
+    ir::ScatterElements write;
+    write.axis = 2;
+    return graph_.add_one(ir::make(std::move(write)),
+                          {buffer, ir::expand(slots, added.shape()), added});
+  };
+  const ir::Value all_keys = written("keys", keys);
+  layers_.push_back({all_keys, written("values", values)});
+  raised_.push_back(first + ir::dim_to_tensor(graph_, length));
+  return layers_.back();
+}
+
+nn::KeyValue SlotCache::cross(int64_t, const ir::Shape&, const std::function<nn::KeyValue()>&) {
+  fail_without_slots();
+}
+
+ir::Value SlotCache::state(int64_t, std::string_view, const ir::Type&) { fail_without_slots(); }
+
+FreshSlotCache::FreshSlotCache(ir::Graph& graph, ir::Dim length, ir::Dim num_slots)
+    : graph_(graph), length_(std::move(length)), num_slots_(std::move(num_slots)) {}
+
+nn::KeyValue FreshSlotCache::update(int64_t, ir::Value keys, ir::Value values) {
+  const auto with_zeros = [&](ir::Value added) {
+    ir::Pad pad;
+    pad.begin = {0, 0, 0, 0};
+    pad.end = {0, 0, num_slots_ - length_, 0};
+    return graph_.add_one(ir::make(std::move(pad)), {added});
+  };
+  const ir::Value buffer = with_zeros(keys);
+  layers_.push_back({buffer, with_zeros(values)});
+  counters_.push_back(ir::dim_to_tensor(graph_, length_));
+  return {keys, values};
+}
+
+nn::KeyValue FreshSlotCache::cross(int64_t, const ir::Shape&,
+                                   const std::function<nn::KeyValue()>&) {
+  fail_without_slots();
+}
+
+ir::Value FreshSlotCache::state(int64_t, std::string_view, const ir::Type&) {
+  fail_without_slots();
+}
+
+ir::Value FreshSlotCache::first_slot() { return ir::scalar(graph_, DType::kI64, 0); }
 
 }  // namespace tranship::tasks

@@ -61,4 +61,51 @@ class GrowingCache : public LayerCache {
   DType dtype_ = DType::kF32;
 };
 
+/// Errors: unsupported: caches of slots hold a decoder's own keys and values only.
+[[noreturn]] void fail_without_slots();
+
+/// Caches with slots, "input.<name>.layers.0.keys" and so on: each call writes its keys and values
+/// in place, from where the layer's counter says, and raises the counter.
+class SlotCache : public LayerCache {
+ public:
+  SlotCache(ir::Graph& graph, std::string name, ir::Dim num_slots);
+  nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
+  nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
+                     const std::function<nn::KeyValue()>& make) override;
+  ir::Value state(int64_t layer, std::string_view name, const ir::Type& type) override;
+  ir::Value first_slot() override { return counter(0); }
+  ir::Dim num_slots() const override { return num_slots_; }
+  /// The counters after the call, one a layer.
+  const std::vector<ir::Value>& counters() const { return raised_; }
+
+ private:
+  ir::Value input(int64_t layer, std::string_view part, DType dtype, ir::Shape shape);
+  ir::Value counter(int64_t layer);
+
+  ir::Graph& graph_;
+  std::string name_;
+  ir::Dim num_slots_;
+  std::vector<ir::Value> counters_, raised_;
+};
+
+/// The same before the first token: buffers are made, with zeros behind the tokens. The model sees
+/// the tokens alone.
+class FreshSlotCache : public LayerCache {
+ public:
+  /// length: of the tokens; at most num_slots.
+  FreshSlotCache(ir::Graph& graph, ir::Dim length, ir::Dim num_slots);
+  nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
+  nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
+                     const std::function<nn::KeyValue()>& make) override;
+  ir::Value state(int64_t layer, std::string_view name, const ir::Type& type) override;
+  ir::Value first_slot() override;
+  ir::Dim num_slots() const override { return length_; }
+  const std::vector<ir::Value>& counters() const { return counters_; }
+
+ private:
+  ir::Graph& graph_;
+  ir::Dim length_, num_slots_;
+  std::vector<ir::Value> counters_;
+};
+
 }  // namespace tranship::tasks

@@ -74,6 +74,31 @@ class Builder {
     finish(std::move(call), out, gives_cache ? cache : FreshCache(), false);
   }
 
+  /// A prompt, or tokens, with a cache of slots.
+  void add_with_slots(const std::vector<std::string>& optional_inputs) {
+    const int64_t slots = *options_.max_cache_len;
+    if (slots < 1) {
+      fail(ErrorKind::kInvalidArgument, "[task] max_cache_len is {}, expected 1 or more", slots);
+    }
+    const Dim length = Dim::symbol("sequence"), cache_length = Dim::symbol("cache_length");
+    Call prefill("prefill");
+    prefill.graph->set_range("sequence", {.min = 1, .max = slots});
+    FreshSlotCache fresh(*prefill.graph, length, slots);
+    prefill.in.cache = &fresh;
+    add_inputs(prefill, optional_inputs, length, 0, slots);
+    const ModelOutputs first = forward(prefill, selected_.architecture->forward);
+    finish(std::move(prefill), first, fresh, false, fresh.counters());
+
+    Call decode("decode");
+    SlotCache cache(*decode.graph, cache_name(), cache_length);
+    decode.in.cache = &cache;
+    add_inputs(decode, optional_inputs, options_.multi_token_decode ? length : Dim(1), 0,
+               cache_length);
+    const ModelOutputs next = forward(decode, selected_.architecture->forward);
+    finish(std::move(decode), next, cache, true, cache.counters());
+    result_.sizes.emplace("cache_length", slots);
+  }
+
   void add_decode(const std::vector<std::string>& optional_inputs) {
     Call call("decode");
     const bool grows = selected_.family->state_cache.empty();
@@ -83,7 +108,7 @@ class Builder {
     call.in.cache = &cache;
     std::vector<std::string> names = optional_inputs;
     if (!grows) std::erase(names, "attention_mask");  // the states have seen no padding
-    add_inputs(call, names, 1, Dim::symbol("past"));
+    add_inputs(call, names, decode_length("sequence"), Dim::symbol("past"));
     const ModelOutputs out = forward(call, selected_.architecture->forward);
     finish(std::move(call), out, cache, true);
   }
@@ -121,7 +146,8 @@ class Builder {
     GrowingCache cache(*call.graph, cache_part(kSelfCache), cache_part(kCrossCache));
     call.in.cache = &cache;
     add_encoder_outputs(call, encoder, optional_inputs);
-    add_decoder_inputs(call, optional_inputs, 1, Dim::symbol("past"));
+    add_decoder_inputs(call, optional_inputs, decode_length("decoder_sequence"),
+                       Dim::symbol("past"));
     finish_decoder(std::move(call), encoder, cache, true);
   }
 
@@ -209,9 +235,15 @@ class Builder {
   }
   std::string cache_part(std::string_view part) const { return cache_name() + std::string(part); }
 
-  /// What a model takes that has no encoder beside it, or what its encoder takes.
+  /// How many tokens decode takes; `symbol` is the axis if it stays open.
+  Dim decode_length(std::string_view symbol) const {
+    return options_.multi_token_decode ? Dim::symbol(symbol) : Dim(1);
+  }
+
+  /// What a model takes that has no encoder beside it, or what its encoder takes. slots: of a cache
+  /// that has slots.
   void add_inputs(Call& call, const std::vector<std::string>& optional_inputs, const Dim& length,
-                  const Dim& past) const {
+                  const Dim& past, const std::optional<Dim>& slots = {}) const {
     const Dim batch = Dim::symbol("batch");
     ModelInputs& in = call.in;
     in.past = past;
@@ -222,7 +254,10 @@ class Builder {
       in.input_ids = call.argument("input_ids", {batch, length});
     }
     for (const std::string& name : optional_inputs) {
-      if (name == "attention_mask") in.attention_mask = call.argument(name, {batch, past + length});
+      if (name == "attention_mask") {
+        in.attention_mask = slots ? call.argument(name, {batch, 1, length, *slots}, DType::kBool)
+                                  : call.argument(name, {batch, past + length});
+      }
       if (name == "token_type_ids") in.token_type_ids = call.argument(name, {batch, length});
       if (name == "position_ids") in.position_ids = call.argument(name, {batch, length});
     }
@@ -263,7 +298,9 @@ class Builder {
     result_.signatures.back().encoder_output_class = encoder.output_class;
   }
 
-  void finish(Call call, const ModelOutputs& out, const LayerCache& cache, bool takes_cache) {
+  /// counters: of a cache with slots.
+  void finish(Call call, const ModelOutputs& out, const LayerCache& cache, bool takes_cache,
+              const std::vector<ir::Value>& counters = {}) {
     ir::Component component;
     component.name = call.graph->name();
     component.graph = std::move(call.graph);
@@ -277,7 +314,12 @@ class Builder {
     using Kind = ir::State::Kind;
     const bool has_cross = !cache.cross_layers().empty();
     const std::string name = cache_part(has_cross ? kSelfCache : "");
-    add_states(component, name, Kind::kAppend, cache.layers(), takes_cache);
+    if (counters.empty()) {
+      add_states(component, name, Kind::kAppend, cache.layers(), takes_cache);
+    } else {
+      add_slots(component, cache.layers(), counters, takes_cache);
+      signature.max_cache_len = *options_.max_cache_len;
+    }
     add_states(component, cache_part(kCrossCache), Kind::kReadOnly, cache.cross_layers(),
                takes_cache);
     add_kept_states(component, cache.states(), takes_cache);
@@ -308,6 +350,26 @@ class Builder {
       const std::string layer = fmt::format("{}.layers.{}.", name, i);
       for (const auto& [part, value] :
            {std::pair("keys", layers[i].keys), std::pair("values", layers[i].values)}) {
+        component.graph->add_output(prefix + layer + part, value);
+        component.states.push_back({.name = layer + part,
+                                    .kind = kind,
+                                    .input = takes_cache ? "input." + layer + part : "",
+                                    .output = prefix + layer + part});
+      }
+    }
+  }
+
+  /// The same for buffers of slots: a layer's keys, values and counter.
+  void add_slots(ir::Component& component, const std::vector<nn::KeyValue>& layers,
+                 const std::vector<ir::Value>& counters, bool takes_cache) const {
+    const std::string prefix = takes_cache ? "output." : "";
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const std::string layer = fmt::format("{}.layers.{}.", cache_name(), i);
+      using Kind = ir::State::Kind;
+      for (const auto& [part, kind, value] :
+           {std::tuple("keys", Kind::kSlots, layers[i].keys),
+            std::tuple("values", Kind::kSlots, layers[i].values),
+            std::tuple("cumulative_length", Kind::kCounter, counters[i])}) {
         component.graph->add_output(prefix + layer + part, value);
         component.states.push_back({.name = layer + part,
                                     .kind = kind,
@@ -496,6 +558,7 @@ TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& opti
          builder.selected().architecture->name);
   }
   if (builder.is_encoder_decoder()) {
+    if (options.max_cache_len) fail_without_slots();
     const std::vector<std::string> optional_inputs = builder.optional_inputs({});
     const auto encoder = builder.add_encoder(optional_inputs);
     builder.add_decoder_prefill(encoder, optional_inputs);
@@ -504,6 +567,10 @@ TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& opti
   }
   const std::vector<std::string> optional_inputs =
       builder.optional_inputs({"position_ids"});  // the decode loop derives them
+  if (options.max_cache_len) {
+    builder.add_with_slots(optional_inputs);
+    return builder.finish_program(sink);
+  }
   builder.add_fresh("prefill", optional_inputs, true);
   builder.add_decode(optional_inputs);
   return builder.finish_program(sink);

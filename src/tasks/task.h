@@ -23,6 +23,10 @@ struct TaskOptions {
   /// What inputs and outputs of caches begin with: Transformers 5.23 says past_key_values, newer
   /// ones cache.
   std::string cache_name = "past_key_values";
+  /// generation(): a cache of so many slots in place of one that grows ("static").
+  std::optional<int64_t> max_cache_len = {};
+  /// generation(): decode takes any number of tokens, as prefill does, and not one alone.
+  bool multi_token_decode = false;
   /// Keys of config.json that may go unread (the caller takes the blame).
   std::vector<std::string> ignored_config_keys = {};
 };
@@ -36,6 +40,7 @@ struct Signature {
   std::string cache;  // the field that is a cache; in decode, the argument too
   int64_t num_cache_layers = 0;  // 0: no cache
   int64_t conv_kernel_size = 0;  // over 0: a layer's cache is a window of that size and a state
+  int64_t max_cache_len = 0;  // over 0: a layer's cache is a buffer of so many slots and a counter
   int64_t num_cross_layers = 0;  // of the encoder's keys and values; 0: there are none
   /// Of the argument encoder_outputs, where there is one: "BaseModelOutput".
   std::string encoder_output_class;
@@ -46,6 +51,8 @@ struct TaskProgram {
   std::string architecture;
   ir::Program program;
   std::vector<Signature> signatures;  // one a component
+  /// Sizes that axes have unless somebody says otherwise: cache_length, the slots of a cache.
+  std::map<std::string, int64_t> sizes = {};
 };
 
 /// What model(**inputs) computes: one component "model". A decoder gives its cache too, unless
@@ -57,9 +64,12 @@ TaskProgram forward(const CheckpointData& checkpoint, const TaskOptions& options
                     const Sink& sink = {});
 
 /// Components "prefill" (the prompt; gives the cache) and "decode" (one token, with a growing cache
-/// in and out). An encoder-decoder has an "encoder" before them, whose states both take; the keys
-/// and values that prefill makes of these go into decode and come out unchanged. Errors: those of
-/// forward(); unsupported for an architecture that does not generate.
+/// in and out). With max_cache_len the cache has slots (its axis is cache_length), and the mask is
+/// bool [batch, 1, queries, slots]: which slots each query sees. An encoder-decoder has an
+/// "encoder" before them, whose states both take; the keys and values that prefill makes of these
+/// go into decode and come out unchanged. Errors: those of forward(); unsupported for an
+/// architecture that does not generate, and for a cache of slots where layers keep something else
+/// than keys and values.
 TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& options,
                        const Sink& sink = {});
 

@@ -122,7 +122,7 @@ constexpr uint64_t kEmbeddingBytes = 96 * 32 * 4;  // a multiple of the alignmen
 uint64_t data_bytes(const Checkpoint& checkpoint, const Sink& sink = {}) {
   uint64_t bytes = 0;
   const ExportedModel model =
-      OnnxExporter().export_for_generation(checkpoint, {.dynamic = true}, sink);
+      OnnxExporter().export_for_generation(checkpoint, {.dynamic = true}, {}, sink);
   for (const ArtifactFile& file : model.files())
     bytes += file.name.ends_with(".data") ? file.size_bytes : 0;
   return bytes;

@@ -23,6 +23,7 @@ FORWARD = [
     "vit_model",
     "vit_wide",
 ]
+FORMATS = ["onnx", "dynamo"]
 LONGEST_SUM = 192  # a patch of an image
 
 
@@ -42,18 +43,20 @@ def assert_same(actual, expected):
             assert_close(actual[output], expected[output])
 
 
+@pytest.mark.parametrize("to", FORMATS)
 @pytest.mark.parametrize("name", FORWARD)
-def test_forward_returns_what_the_model_returns(name, export, no_grad):
+def test_forward_returns_what_the_model_returns(name, to, export, no_grad):
     case = CASES[name]
     for run in case.runs:
-        folder = export(case.config, "--task", "forward", "--graph-inputs=" + ",".join(run.inputs))
+        folder = export(case.config, "--task", "forward", "--graph-inputs=" + ",".join(run.inputs), to=to)
         inputs = reference.as_tensors(run.inputs)
         assert_same(ExportedModel.from_pretrained(folder)(**inputs), reference.build(case)(**inputs, **case.call))
 
 
-def test_states_go_from_our_prefill_to_our_decode_and_to_the_model(export, no_grad):
+@pytest.mark.parametrize("to", FORMATS)
+def test_states_go_from_our_prefill_to_our_decode_and_to_the_model(to, export, no_grad):
     case = CASES["mamba_default"]
-    exported = ExportedModel.from_pretrained(export(case.config, "--task", "generation"))
+    exported = ExportedModel.from_pretrained(export(case.config, "--task", "generation", to=to))
     model = reference.build(case)
     prompt = reference.as_tensors(reference_cases.padded(7, 4, "left"))
     ours, theirs = exported.runners["prefill"](**prompt), model(**prompt, use_cache=True)

@@ -61,10 +61,11 @@ def test_forward_returns_what_the_model_returns(name, export, no_grad):
                 assert_close(actual[output], expected[output], case.config, max(value.shape[-1] for value in inputs.values()))
 
 
+@pytest.mark.parametrize("to", FORMATS)
 @pytest.mark.parametrize("name", ["t5_default", "t5_model", "whisper_default"])
-def test_forward_of_an_encoder_decoder_returns_both_caches(name, export, no_grad):
+def test_forward_of_an_encoder_decoder_returns_both_caches(name, to, export, no_grad):
     case = CASES[name]
-    folder = export(case.config, "--task", "forward", exact_forward_inputs(case.runs[1]))
+    folder = export(case.config, "--task", "forward", exact_forward_inputs(case.runs[1]), to=to)
     inputs = reference.as_tensors(case.runs[1].inputs)
     actual = ExportedModel.from_pretrained(folder)(**inputs).past_key_values
     expected = reference.build(case)(**inputs).past_key_values
@@ -121,16 +122,18 @@ def test_prefill_and_decode_return_what_the_cached_model_returns(name, export, n
             assert_close(result.logits[:, kept], values, case.config, inputs["attention_mask"].shape[1])
 
 
+FORMATS = ["onnx", "dynamo"]
 ENCODER_DECODERS = {
     "t5_default": transformers.modeling_outputs.BaseModelOutputWithPastAndCrossAttentions,
     "whisper_default": transformers.modeling_outputs.BaseModelOutput,
 }
 
 
+@pytest.mark.parametrize("to", FORMATS)
 @pytest.mark.parametrize("name", ENCODER_DECODERS)
-def test_encoder_prefill_and_decode_return_what_the_cached_model_returns(name, export, no_grad):
+def test_encoder_prefill_and_decode_return_what_the_cached_model_returns(name, to, export, no_grad):
     case = reference_cases.encoder_decoder_cases()[name]
-    exported = ExportedModel.from_pretrained(export(case.config, "--task", "generation"))
+    exported = ExportedModel.from_pretrained(export(case.config, "--task", "generation", to=to))
     assert list(exported.runners) == ["encoder", "prefill", "decode"]
     golden = json.loads((ROOT / f"tests/golden/logits/generation_{name}.json").read_text())
     for run in golden["runs"]:
@@ -155,11 +158,12 @@ def test_encoder_prefill_and_decode_return_what_the_cached_model_returns(name, e
             assert_close(result.logits, values, case.config, encoded.last_hidden_state.shape[1])
 
 
+@pytest.mark.parametrize("to", FORMATS)
 @pytest.mark.parametrize("name", ENCODER_DECODERS)
-def test_a_cache_of_the_model_itself_goes_on_in_our_decode(name, export, no_grad):
+def test_a_cache_of_the_model_itself_goes_on_in_our_decode(name, to, export, no_grad):
     """Prefill by Transformers, then our decode, then Transformers again on what that gave."""
     case = reference_cases.encoder_decoder_cases()[name]
-    exported = ExportedModel.from_pretrained(export(case.config, "--task", "generation"))
+    exported = ExportedModel.from_pretrained(export(case.config, "--task", "generation", to=to))
     model = reference.build(case)
     encoder_inputs = reference.as_tensors(case.prompts[0][0])
     encoded = model.get_encoder()(**encoder_inputs)

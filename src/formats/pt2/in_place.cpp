@@ -1,6 +1,7 @@
 #include "formats/pt2/in_place.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "base/error.h"
 #include "ir/infer.h"
@@ -41,8 +42,7 @@ ValueId output_of(const ir::Graph& graph, std::string_view port) {
   return found == graph.outputs().end() ? ir::kAbsent : found->value;
 }
 
-std::vector<InPlace> writes_in_place(const ir::Graph& graph,
-                                     const std::vector<ir::State>& states) {
+std::vector<InPlace> writes_in_place(const ir::Graph& graph, const std::vector<ir::State>& states) {
   using Kind = ir::State::Kind;
   std::vector<InPlace> writes;
   for (const ir::State& state : states) {
@@ -78,6 +78,8 @@ ValueId viewed(const ir::Graph& graph, ValueId id) {
 }
 
 std::optional<ValueId> slice_places(const ir::Graph& graph, const Node& scatter) {
+  if (as<ir::ScatterElements>(*scatter.op).reduction != ir::ScatterReduction::kNone)
+    return std::nullopt;
   const ir::Shape& written = graph.type(scatter.inputs[2]).shape;
   const ir::Shape& into = graph.type(scatter.inputs[0]).shape;
   const int64_t axis =
@@ -99,6 +101,24 @@ std::optional<ValueId> slice_places(const ir::Graph& graph, const Node& scatter)
   const bool is_reshaped = made.kind() == OpKind::kUnsqueeze || made.kind() == OpKind::kReshape;
   if (is_reshaped && graph.type(made.inputs[0]).shape.rank() == 1) return made.inputs[0];
   return along.rank() == 1 ? std::optional(places) : std::nullopt;
+}
+
+std::vector<bool> needed_values(const ir::Graph& graph) {
+  std::vector<bool> needed(graph.num_values());
+  const auto need = [&](ValueId id) {
+    if (id != ir::kAbsent) needed[static_cast<size_t>(id)] = true;
+  };
+  for (const ir::Output& output : graph.outputs()) need(output.value);
+  for (const Node& node : std::views::reverse(graph.nodes())) {
+    const bool is_needed = std::ranges::any_of(
+        node.outputs, [&](ValueId id) { return needed[static_cast<size_t>(id)]; });
+    if (!is_needed && !ir::born_symbol(*node.op)) continue;
+    const bool scatters = node.kind() == OpKind::kScatterElements;
+    const std::optional<ValueId> places = scatters ? slice_places(graph, node) : std::nullopt;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      need(places && i == 1 ? *places : node.inputs[i]);
+  }
+  return needed;
 }
 
 }  // namespace tranship::pt2

@@ -49,7 +49,11 @@ class GraphLowering {
     }
     std::vector<ir::Assumption> assumptions = graph_.assumptions();
     check_assumptions(assumptions);
+    const std::vector<bool> needed = needed_values(graph_);
     for (const ir::Node& node : graph_.nodes()) {
+      const bool is_needed = std::ranges::any_of(
+          node.outputs, [&](ir::ValueId id) { return needed[static_cast<size_t>(id)]; });
+      if (!is_needed && !ir::born_symbol(*node.op)) continue;
       lowering_.lower(node);
       if (ir::born_symbol(*node.op)) check_assumptions(assumptions);
     }
@@ -106,8 +110,8 @@ class GraphLowering {
     const auto keep = [&](ir::ValueId id) {
       if (!written.contains(viewed(graph_, id))) return;
       const std::string name = lowering_.tensor(id);
-      lowering_.set_name(id, emit_.effect("aten.clone.default", {{"self", as_tensor(name)}},
-                                          &graph_.type(id)));
+      lowering_.set_name(
+          id, emit_.effect("aten.clone.default", {{"self", as_tensor(name)}}, &graph_.type(id)));
     };
     for (const ir::ValueId id : made) keep(id);
     for (const Leaf& leaf : outputs) {

@@ -164,6 +164,7 @@ struct LoopInputs {
 LoopInputs add_inputs(Graph& to, const Graph& body, size_t num_carried) {
   const auto add = [&](const ir::Type& type) {
     ir::Input input;
+    input.name = fmt::format("state_{}", to.inputs().size());
     input.dtype = type.dtype;
     input.shape = type.shape;
     return to.add_one(ir::make(std::move(input)), {});

@@ -132,9 +132,9 @@ void Lowering::lower_slice_write(const Node& n, ir::ValueId places) {
   const std::vector<Operand> operands = {
       self(n),
       axis(n, along),
-      {"index", as_tensor(is_from_front(places) ? at
-                                                : counted_from_front(at, type(places),
-                                                                     shape(n.inputs[0])[along]))},
+      {"index", as_tensor(is_from_front(places)
+                              ? at
+                              : counted_from_front(at, type(places), shape(n.inputs[0])[along]))},
       operand("source", n, 2)};
   if (!in_place_.contains(&n)) return say(n, "aten.index_copy.default", operands);
   set(n, emit_.effect("aten.index_copy_.default", operands, &type(n.outputs[0])));
@@ -142,9 +142,7 @@ void Lowering::lower_slice_write(const Node& n, ir::ValueId places) {
 
 void Lowering::lower_scatter_elements(const Node& n) {
   const auto& op = as<ir::ScatterElements>(*n.op);
-  if (op.reduction == ScatterReduction::kNone) {
-    if (const auto places = slice_places(graph_, n)) return lower_slice_write(n, *places);
-  }
+  if (const auto places = slice_places(graph_, n)) return lower_slice_write(n, *places);
   std::vector<Operand> operands = {self(n),
                                    axis(n, op.axis),
                                    {"index", as_tensor(from_front(n, 1, op.axis))},

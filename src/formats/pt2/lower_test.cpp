@@ -22,7 +22,7 @@ struct Lowered {
 };
 
 /// A graph of text, after the passes, as it is written. Each input is an argument of its name.
-Lowered lower(const std::string& text) {
+Lowered lower(const std::string& text, const std::vector<ir::State>& states = {}) {
   std::unique_ptr<ir::Graph> graph = ir::parse(text);
   spell_out_masks(graph);
   passes::run_pipeline(graph, claims);
@@ -39,7 +39,7 @@ Lowered lower(const std::string& text) {
   const SymbolTable symbols(*graph, examples);
   Lowered lowered;
   lowered.range_constraints = symbols.range_constraints();
-  lowered.graph = lower_graph(*graph, inputs, outputs, symbols, lowered.unsupported);
+  lowered.graph = lower_graph(*graph, inputs, outputs, states, symbols, lowered.unsupported);
   return lowered;
 }
 
@@ -311,6 +311,52 @@ TEST(LowerGraph, an_input_may_be_an_output) {
   const Lowered lowered =
       lower("graph g\n  %x = Input {name=\"x\", dtype=f32, shape=[2]}\n  output y %x\nend\n");
   EXPECT_EQ(listing(lowered.graph.graph), "return x\n");
+}
+
+constexpr const char* kSlots =
+    "graph g\n  %k = Input {name=\"input.k\", dtype=f32, shape=[b, 2, t, 8]}\n"
+    "  %n = Input {name=\"input.n\", dtype=i64, shape=[]}\n"
+    "  %x = Input {name=\"x\", dtype=f32, shape=[b, 2, s, 8]}\n"
+    "  %i = Iota {count=s}\n  %j = Binary(%i, %n) {fn=add}\n"
+    "  %u = Unsqueeze(%j) {axes=[0, 1, 3]}\n  %e = Expand(%u) {shape=[b, 2, s, 8]}\n"
+    "  %w = ScatterElements(%k, %e, %x) {axis=2}\n"
+    "  %c = DimToTensor {dim=s}\n  %m = Binary(%n, %c) {fn=add}\n";
+
+const std::vector<ir::State> kSlotStates = {
+    {.name = "k", .kind = ir::State::Kind::kSlots, .input = "input.k", .output = "output.k"},
+    {.name = "n", .kind = ir::State::Kind::kCounter, .input = "input.n", .output = "output.n"}};
+
+TEST(LowerGraph, slots_and_their_counter_are_written_in_place) {
+  const Lowered lowered =
+      lower(std::string(kSlots) + "  output output.k %w\n  output output.n %m\nend\n", kSlotStates);
+  EXPECT_FALSE(lowered.graph.is_functional);
+  EXPECT_EQ(listing(lowered.graph.graph),
+            "sym_size_int = aten.sym_size.int(x, 2)\n"
+            "arange = aten.arange.default(sym_size_int, dtype=5, device={\"type\":\"cpu\","
+            "\"index\":null}, pin_memory=false)\n"
+            "add = aten.add.Tensor(arange, input_n)\n"
+            "index_copy_ = aten.index_copy_.default(input_k, 2, add, x)\n"
+            "add_1 = aten.add.Scalar(input_n, sym_size_int)\n"
+            "copy_ = aten.copy_.default(input_n, add_1)\nreturn index_copy_, copy_\n");
+}
+
+TEST(LowerGraph, what_looks_at_slots_before_they_are_written_keeps_what_it_saw) {
+  const Lowered lowered = lower(std::string(kSlots) +
+                                    "  %v = Transpose(%k) {perm=[0, 2, 1, 3]}\n"
+                                    "  output output.k %w\n  output output.n %m\n"
+                                    "  output before %v\nend\n",
+                                kSlotStates);
+  EXPECT_EQ(listing(lowered.graph.graph),
+            "sym_size_int = aten.sym_size.int(x, 2)\n"
+            "arange = aten.arange.default(sym_size_int, dtype=5, device={\"type\":\"cpu\","
+            "\"index\":null}, pin_memory=false)\n"
+            "add = aten.add.Tensor(arange, input_n)\n"
+            "index_copy = aten.index_copy.default(input_k, 2, add, x)\n"
+            "add_1 = aten.add.Scalar(input_n, sym_size_int)\n"
+            "permute = aten.permute.default(input_k, [0, 2, 1, 3])\n"
+            "clone = aten.clone.default(permute)\n"
+            "copy_ = aten.copy_.default(input_k, index_copy)\n"
+            "copy__1 = aten.copy_.default(input_n, add_1)\nreturn copy_, copy__1, clone\n");
 }
 
 TEST(LowerGraph, what_nobody_has_mapped_is_reported) {

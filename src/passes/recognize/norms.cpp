@@ -74,7 +74,7 @@ std::optional<Normalized> normalized(const Value& v) {
 }
 
 bool is_vector_for(const Value& w, const Value& x) {
-  return w && w.rank() == 1 && w.dtype() == x.dtype() && w.shape()[0].is_static() &&
+  return w && w.rank() == 1 && x.rank() > 0 && w.dtype() == x.dtype() && w.shape()[0].is_static() &&
          w.shape()[0] == x.shape().back();
 }
 

@@ -73,6 +73,10 @@ INSTANTIATE_TEST_SUITE_P(
                  "  %r = Unary(%z) {fn=sqrt}\n" +
                  kByDivision,
              "sqrt", "RmsNorm"},
+        Case{"a_scalar_times_a_vector_stays",
+             "  %s = Input {name=\"s\", dtype=f32, shape=[]}\n" + kW +
+                 "  %y = Binary(%s, %w) {fn=mul}\n",
+             "Binary(%0, %1) {fn=mul}", "Norm"},
         Case{"layer_norm", rms(kCentered + kW, kTimes, kByDivision), "LayerNorm(%0, %1, _)",
              "sqrt"},
         Case{"layer_norm_with_bias",

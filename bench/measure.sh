@@ -1,0 +1,35 @@
+# What the benchmarks measure with; to be sourced. Wants $work, a folder of the caller's.
+
+seconds() { # command... -> wall seconds
+  local start end
+  start=$(date +%s%N)
+  "$@" >/dev/null
+  end=$(date +%s%N)
+  awk -v a="$start" -v b="$end" 'BEGIN { printf "%.3f\n", (b - a) / 1e9 }'
+}
+median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+
+# peak INTERVAL command...: its peak anonymous memory in kB, sampled from the kernel's own account.
+peak() {
+  local interval=$1 pid most=0 key value _
+  shift
+  "$@" >/dev/null 2>"$work/log" &
+  pid=$!
+  while kill -0 $pid 2>/dev/null; do
+    while read -r key value _; do
+      [ "$key" = RssAnon: ] && [ "$value" -gt "$most" ] && most=$value
+    done 2>/dev/null </proc/$pid/status || true
+    sleep "$interval"
+  done
+  wait $pid || { tail -n 5 "$work/log" >&2; return 1; }
+  echo "$most"
+}
+
+fresh() { # what the last one wrote is gone, and nothing waits to be written
+  rm -rf "$work/out"
+  sync
+}
+
+copy_of() { # FOLDER -> beside it, each byte written
+  cp -r --reflink=never --sparse=never "$1" "$work/out"
+}

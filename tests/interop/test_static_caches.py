@@ -1,0 +1,135 @@
+"""Caches of fixed length: PyTorch writes them in place, ONNX Runtime gets them as inputs and outputs of one shape."""
+
+import copy
+import json
+import logging
+
+import pytest
+import torch
+import transformers
+from transformers.exporters import ExportedModel
+
+import reference
+import reference_cases
+from conftest import ROOT, assert_close
+
+logging.getLogger("torch._export.serde.serialize").setLevel(logging.ERROR)
+
+SLOTS = 48
+STATIC = ("--cache-implementation=static", f"--max-cache-len={SLOTS}")
+GENERATION = {
+    name: case
+    for name, case in reference_cases.generation_cases().items()
+    if case.config["model_type"] not in ("mamba", "t5", "whisper")
+}
+
+
+def slot_mask(attention_mask, length, slots=SLOTS):
+    """bool [batch, 1, length, slots]: the last tokens of a mask see themselves and what is before them."""
+    total = attention_mask.shape[1]
+    seen = torch.zeros(attention_mask.shape[0], 1, length, slots, dtype=torch.bool)
+    rows = torch.arange(total - length, total)[:, None]
+    seen[..., :total] = (torch.arange(total) <= rows) & attention_mask.bool()[:, None, None]
+    return seen
+
+
+def as_static(inputs):
+    inputs = reference.as_tensors(inputs)
+    length = inputs["input_ids"].shape[1]
+    return {**inputs, "attention_mask": slot_mask(inputs["attention_mask"], length)}
+
+
+def check_logits(found, step, case):
+    expected = step["outputs"]["logits"]
+    kept = expected.get("positions", list(range(expected["shape"][1])))
+    values = torch.tensor(expected["values"]).reshape(expected["shape"][0], len(kept), -1)
+    assert list(found.shape) == expected["shape"]
+    assert_close(found[:, kept], values, case.config, len(step["inputs"]["attention_mask"][0]))
+
+
+@pytest.mark.parametrize("to", ["dynamo", "onnx"])
+@pytest.mark.parametrize("name", sorted(GENERATION))
+def test_prefill_and_decode_return_what_the_cached_model_returns(name, to, export, no_grad):
+    case = GENERATION[name]
+    golden = json.loads((ROOT / f"tests/golden/logits/generation_{name}.json").read_text())
+    for run in golden["runs"]:
+        rows = len(run["steps"][0]["inputs"]["input_ids"])
+        folder = export(case.config, "--task", "generation", *STATIC, f"--static=batch={rows}", to=to)
+        exported = ExportedModel.from_pretrained(folder)
+        cache = None
+        for step in run["steps"]:
+            inputs = as_static(step["inputs"])
+            runner = exported.runners["prefill" if cache is None else "decode"]
+            result = runner(**inputs, **({} if cache is None else {"past_key_values": cache}))
+            cache = result.past_key_values
+            assert type(cache) is transformers.StaticCache
+            check_logits(result.logits, step, case)
+            seen = len(step["inputs"]["attention_mask"][0])
+            assert [int(layer.cumulative_length) for layer in cache.layers] == [seen] * len(cache.layers)
+
+
+@pytest.mark.parametrize("name", ["llama_default", "mistral_sliding_window", "qwen3_default", "qwen3_moe_default"])
+def test_the_decode_loop_of_the_guide(name, export, no_grad, tmp_path):
+    """One graph takes the prompt and then each token; the caller's cache is written in place."""
+    case = GENERATION[name]
+    folder = export(case.config, "--task", "generation", *STATIC, "--multi-token-decode", to="dynamo")
+    exported = ExportedModel.from_pretrained(folder)
+    decode = exported.runners["decode"]
+    _, example_kwargs = exported.components["decode"].program.example_inputs
+    past_key_values = copy.deepcopy(example_kwargs["past_key_values"])
+    past_key_values.reset()
+    buffers = [layer.keys.data_ptr() for layer in past_key_values.layers]
+
+    def causal_mask(positions, cache_len):
+        return (torch.arange(cache_len)[None, :] <= positions[:, None])[None, None]
+
+    prompt_ids = torch.tensor([[5, 17, 33, 8, 61]])
+    prompt_len, num_tokens = prompt_ids.shape[1], 32
+    positions = torch.arange(prompt_len)
+    logits = decode(
+        input_ids=prompt_ids,
+        attention_mask=causal_mask(positions, SLOTS),
+        position_ids=positions[None],
+        past_key_values=past_key_values,
+    ).logits
+    next_token = logits[:, -1:].argmax(-1)
+    tokens = [int(next_token)]
+    input_ids = torch.empty((1, 1), dtype=torch.long)
+    position_ids = torch.empty((1, 1), dtype=torch.long)
+    attention_mask = torch.empty((1, 1, 1, SLOTS), dtype=torch.bool)
+    slots = torch.arange(SLOTS)
+    for position in range(prompt_len, prompt_len + num_tokens - 1):
+        input_ids.copy_(next_token)
+        position_ids.fill_(position)
+        attention_mask[0, 0, 0].copy_(slots <= position)
+        logits = decode(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=past_key_values,
+        ).logits
+        next_token = logits[:, -1:].argmax(-1)
+        tokens.append(int(next_token))
+    model = reference.build(case)
+    expected = model.generate(prompt_ids, max_new_tokens=num_tokens, do_sample=False, eos_token_id=None)
+    assert tokens == expected[0, prompt_len:].tolist()
+    assert buffers == [layer.keys.data_ptr() for layer in past_key_values.layers]
+    assert int(past_key_values.layers[0].cumulative_length) == prompt_len + num_tokens - 1
+
+
+def test_names_are_those_of_transformers_own_export(export):
+    case = GENERATION["llama_default"]
+    folder = export(case.config, "--task", "generation", *STATIC, "--multi-token-decode", "--static=batch=2", to="dynamo")
+    ours = ExportedModel.from_pretrained(folder).components["decode"].program
+    inputs = reference.as_tensors(reference_cases.padded(7, 4, "left"))
+    exporter = transformers.exporters.DynamoExporter()
+    theirs = exporter.export_for_generation(
+        reference.build(case),
+        {name: inputs[name] for name in ("input_ids", "attention_mask")},
+        config=transformers.exporters.DynamoConfig(dynamic=True),
+        generation_config=transformers.GenerationConfig(cache_implementation="static", max_cache_len=SLOTS),
+        multi_token_decode=True,
+    ).components["decode"].program
+    assert ours.graph_signature.user_inputs == theirs.graph_signature.user_inputs
+    assert ours.call_spec.in_spec == theirs.call_spec.in_spec
+    assert ours.call_spec.out_spec == theirs.call_spec.out_spec
