@@ -147,6 +147,10 @@ ExportedModel assemble(const pt2::ImportedProgram& imported, const fs::path& pt2
 
 /// What a call in Python cannot say. An argument that the program writes is a buffer of slots.
 void check_call(pt2::ImportedProgram& imported, const std::string& file) {
+  if (imported.in_spec.empty() || imported.out_spec.empty()) {
+    fail(ErrorKind::kUnsupported,
+         "[export] '{}' does not say how it is called: save it again with torch.export.save", file);
+  }
   if (!imported.sizes.empty()) {
     fail(ErrorKind::kUnsupported,
          "[export] '{}': {} are no tensors but numbers that each call may change, which an export "
