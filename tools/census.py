@@ -416,7 +416,7 @@ def report(results, arguments):
 def sample(count, folder):
     """`count` of the captured classes that do not take long, of each kind as its part of all, at least two."""
     results = captured([json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))])
-    results = [r for r in results if r["seconds"] < SAMPLE_SECONDS]
+    results = [r for r in results if r.get("seconds", SAMPLE_SECONDS) < SAMPLE_SECONDS]
     generator = random.Random(SAMPLE_SEED)
     generator.shuffle(results)
     chosen = []
