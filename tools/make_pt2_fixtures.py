@@ -599,6 +599,7 @@ def windows():
         F.max_pool2d(x, 2, 2, ceil_mode=True)
         F.avg_pool1d(s, 2)
         F.avg_pool2d(x, 2, padding=1)
+        F.avg_pool2d(x, 9, ceil_mode=True)
         F.avg_pool2d(x, 2, padding=1, count_include_pad=False)
         F.adaptive_avg_pool1d(s, 3)
         F.adaptive_avg_pool2d(x, 1)

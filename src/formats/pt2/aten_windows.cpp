@@ -135,6 +135,15 @@ Results convolution(Call& call) {
 
 // ---- pools
 
+/// PyTorch lets a window that may reach past the end be longer than all there is.
+void clip_kernel(ir::Pool& op, const Value& x) {
+  for (size_t i = 0; i < op.kernel.size(); ++i) {
+    const Dim& size = x.shape()[x.rank() - std::ssize(op.kernel) + static_cast<int64_t>(i)];
+    if (!op.ceil_mode || !size.is_static() || op.dilations[i] != 1) continue;
+    op.kernel[i] = std::min(op.kernel[i], size.value() + op.pads_begin[i] + op.pads_end[i]);
+  }
+}
+
 template <int64_t kSpatial, ir::PoolKind kFn>
 Results pool(Call& call) {
   const Batched in = batched(call, call.tensor("self"), kSpatial);
@@ -148,6 +157,7 @@ Results pool(Call& call) {
   op.dilations.assign(n, 1);
   if (kFn == ir::PoolKind::kMax) op.dilations = axes_argument(call, "dilation", n, 1);
   op.ceil_mode = call.flag("ceil_mode", false);
+  clip_kernel(op, in.x);
   if (kFn == ir::PoolKind::kAverage) {
     op.count_include_pad = call.flag("count_include_pad", true);
     call.refuse("divisor_override");
