@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -26,28 +28,6 @@ Place place_of(std::string_view text, size_t offset) {
   }
   return place;
 }
-
-// Watches the parser: how deep it is, and which keys each open object has had.
-struct Guard {
-  std::string_view operation;
-  std::string_view where;
-  std::vector<std::set<std::string>> keys;
-
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
-    if (static_cast<size_t>(depth) > kMaxDepth) {
-      fail(ErrorKind::kCorrupt, "[{}] '{}': nested more than {} levels deep", operation, where,
-           kMaxDepth);
-    }
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key &&
-        !keys.back().insert(parsed.get<std::string>()).second) {
-      fail(ErrorKind::kCorrupt, "[{}] '{}': the key '{}' stands twice in one object", operation,
-           where, parsed.get<std::string>());
-    }
-    return true;
-  }
-};
 
 /// What nlohmann was reading, in its words, and what may stand there.
 struct Expected {
@@ -140,16 +120,115 @@ Replaced replace_non_finite(std::string_view text) {
   return out;
 }
 
-Json parse_document(std::string_view text, Guard& guard, const std::map<size_t, double>& numbers) {
-  size_t count = 0;
-  return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::value && parsed.is_number()) {
-      const auto found = numbers.find(count++);
-      if (found != numbers.end()) parsed = found->second;
+/// Makes the document of what the parser meets. nlohmann's own way compares each key with all before
+/// it, which takes minutes for an object of a hundred thousand keys, and copies what is nested.
+class Builder final : public nlohmann::json_sax<Json> {
+ public:
+  struct Document {
+    std::string_view operation;
+    std::string_view where;
+    std::string_view text;
+    const std::map<size_t, double>& non_finite;  // by their place among the numbers
+  };
+
+  explicit Builder(Document document) : document_(document) {}
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add_number(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add_number(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add_number(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t& value) override { return add(std::move(value)); }
+  bool start_object(size_t) override { return open(); }
+  bool start_array(size_t) override { return open(); }
+
+  bool key(string_t& key) override {
+    check_depth();
+    if (!open_.back().names.insert(key).second) {
+      fail(ErrorKind::kCorrupt, "[{}] '{}': the key '{}' stands twice in one object",
+           document_.operation, document_.where, key);
     }
-    return guard(depth, event, parsed);
-  });
-}
+    open_.back().keys.push_back(std::move(key));
+    return true;
+  }
+
+  bool end_object() override {
+    Open done = close();
+    Json::object_t object;
+    object.reserve(done.keys.size());
+    for (size_t i = 0; i < done.keys.size(); ++i)
+      object.emplace_back(std::move(done.keys[i]), std::move(done.values[i]));
+    return add(std::move(object));
+  }
+
+  bool end_array() override { return add(close().values); }
+
+  bool parse_error(size_t byte, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    constexpr int kNumberOverflow = 406;
+    if (error.id == kNumberOverflow) {
+      const std::string_view message = error.what();
+      const size_t quote = std::min(message.find('\''), message.size());
+      fail(ErrorKind::kCorrupt, "[{}] '{}': a number is too large: {}", document_.operation,
+           document_.where, message.substr(quote, 40));
+    }
+    const Place place = place_of(document_.text, byte);
+    fail(ErrorKind::kCorrupt, "[{}] '{}': line {}, column {} is not JSON: {}", document_.operation,
+         document_.where, place.line, place.column,
+         syntax_problem(document_.text, byte, error.what()));
+  }
+
+  Json take() { return std::move(root_); }
+
+ private:
+  /// An object or a list that has not ended.
+  struct Open {
+    std::vector<std::string> keys;
+    std::unordered_set<std::string> names;  // the keys again
+    std::vector<Json> values;
+  };
+
+  void check_depth() const {
+    if (open_.size() <= kMaxDepth) return;
+    fail(ErrorKind::kCorrupt, "[{}] '{}': nested more than {} levels deep", document_.operation,
+         document_.where, kMaxDepth);
+  }
+
+  template <class Value>
+  bool add(Value&& value) {
+    check_depth();
+    if (open_.empty()) {
+      root_ = std::forward<Value>(value);
+    } else {
+      open_.back().values.emplace_back(std::forward<Value>(value));
+    }
+    return true;
+  }
+
+  template <class Number>
+  bool add_number(Number value) {
+    const auto found = document_.non_finite.find(count_++);
+    return found == document_.non_finite.end() ? add(value) : add(found->second);
+  }
+
+  bool open() {
+    check_depth();
+    open_.emplace_back();
+    return true;
+  }
+
+  Open close() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    return done;
+  }
+
+  Document document_;
+  std::vector<Open> open_;
+  size_t count_ = 0;  // of the numbers so far
+  Json root_;
+};
 
 std::string python_float(double value) {
   if (std::isnan(value)) return "NaN";
@@ -226,19 +305,9 @@ Json parse_json(std::string_view operation, std::string_view where, std::string_
     replaced = replace_non_finite(text);
     text = replaced.text;
   }
-  Guard guard{operation, where, {}};
-  try {
-    return parse_document(text, guard, replaced.numbers);
-  } catch (const nlohmann::json::parse_error& error) {
-    const Place place = place_of(text, error.byte);
-    fail(ErrorKind::kCorrupt, "[{}] '{}': line {}, column {} is not JSON: {}", operation, where,
-         place.line, place.column, syntax_problem(text, error.byte, error.what()));
-  } catch (const nlohmann::json::out_of_range& error) {
-    const std::string_view message = error.what();
-    const size_t quote = std::min(message.find('\''), message.size());
-    fail(ErrorKind::kCorrupt, "[{}] '{}': a number is too large: {}", operation, where,
-         message.substr(quote, 40));
-  }
+  Builder builder({operation, where, text, replaced.numbers});
+  Json::sax_parse(text, &builder);
+  return builder.take();
 }
 
 std::string to_python_json(const Json& value, bool sorted) {

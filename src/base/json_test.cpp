@@ -1,8 +1,10 @@
 #include "base/json.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -95,6 +97,15 @@ TEST(ParseJsonTest, every_cut_of_a_document_is_corrupt) {
 TEST(ParseJsonTest, key_that_stands_twice_in_one_object_is_corrupt) {
   EXPECT_THAT(corrupt_message(R"({"a": {"b": 1, "b": 2}})"), HasSubstr("the key 'b' stands twice"));
   EXPECT_EQ(parsed(R"({"a": {"b": 1}, "b": {"b": [{"b": 1}, {"b": 2}]}})").size(), 2u);
+}
+
+TEST(ParseJsonTest, object_of_very_many_keys_is_read_in_a_moment) {
+  constexpr size_t kKeys = 400'000;  // compared with each other they would take many minutes
+  std::string text = "{";
+  for (size_t i = 0; i < kKeys; ++i) text += fmt::format("{}\"{}\": {}", i > 0 ? ", " : "", i, i);
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(parsed(text + "}").size(), kKeys);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(60));
 }
 
 TEST(ParseJsonTest, nesting_over_256_levels_is_corrupt) {

@@ -111,7 +111,8 @@ fs::path snapshot_of(const fs::path& folder) {
     commit.erase(commit.find_last_not_of(" \r\n") + 1);
     const bool plain =
         !commit.empty() && commit.find('/') == commit.npos && !commit.starts_with('.');
-    if (plain && fs::is_directory(snapshots / commit)) return snapshots / commit;
+    std::error_code ignored;
+    if (plain && fs::is_directory(snapshots / commit, ignored)) return snapshots / commit;
   }
   const auto names =
       names_in(snapshots, [](const fs::directory_entry& entry) { return entry.is_directory(); });

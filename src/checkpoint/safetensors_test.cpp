@@ -363,6 +363,10 @@ TEST_F(ShardedTest, shard_that_is_a_dangling_link_is_not_there) {
   EXPECT_EQ(error_with(R"("c": "three.safetensors")").kind(), ErrorKind::kIo);
 }
 
+TEST_F(ShardedTest, shard_with_a_name_that_no_file_can_have_is_not_there) {
+  EXPECT_EQ(error_with(fmt::format(R"("c": "{:x>256}")", "")).kind(), ErrorKind::kIo);
+}
+
 TEST_F(ShardedTest, shard_outside_the_folder_is_corrupt) {
   for (const char* shard : {"../one.safetensors", "x/../../one.safetensors", "/etc/passwd", ""}) {
     const Error error = error_with(fmt::format(R"("a": "{}")", shard));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 #include <vector>
 
 #include "base/atomic_file.h"
@@ -40,8 +41,9 @@ constexpr auto kOlder = std::to_array<std::string_view>(
 
 std::vector<std::string> older_files(const fs::path& directory) {
   std::vector<std::string> found;
+  std::error_code ignored;
   for (const std::string_view name : kOlder) {
-    if (fs::is_regular_file(directory / name)) found.emplace_back(name);
+    if (fs::is_regular_file(directory / name, ignored)) found.emplace_back(name);
   }
   return found;
 }
@@ -64,9 +66,10 @@ std::string_view TokenizerFiles::text(const std::string& name) const {
 
 TokenizerFiles read_tokenizer_files(const fs::path& directory) {
   TokenizerFiles files{directory.string(), {}};
+  std::error_code ignored;
   for (const std::string_view name : kRead) {
     const fs::path path = directory / name;
-    if (fs::is_regular_file(path)) files.texts.emplace(name, read_text(path, kLimitBytes));
+    if (fs::is_regular_file(path, ignored)) files.texts.emplace(name, read_text(path, kLimitBytes));
   }
   if (!files.texts.contains("tokenizer.json"))
     fail_without_tokenizer(files.where, older_files(directory));

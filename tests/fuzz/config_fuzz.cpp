@@ -61,6 +61,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   int64_t layers = 0;
   fuzz::accepts([&] { layers = config->integer("num_hidden_layers", 2); });
   if (layers > 2 && layers <= 10'000) return 0;
-  fuzz::accepts([&] { tasks::forward(Checkpoint::synthetic(text).data(), {}); });
+  config->reset_reads();
+  CheckpointData checkpoint;
+  checkpoint.config = *config;
+  fuzz::accepts([&] { tasks::forward(checkpoint, {}); });
   return 0;
 }

@@ -20,7 +20,6 @@ constexpr uint32_t kLocator64 = 0x07064b50;
 constexpr size_t kDirectoryEndBytes = 22;
 constexpr size_t kDirectoryEnd64Bytes = 56;
 constexpr size_t kLocator64Bytes = 20;
-constexpr size_t kLocalHeaderBytes = 30;
 constexpr size_t kMaxComment = 65535;
 constexpr uint16_t kExtra64 = 1;
 constexpr uint16_t kEncrypted = 1;
