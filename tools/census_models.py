@@ -269,13 +269,6 @@ def ends_in_end(ids, config):
     return ids
 
 
-def codebooks(model, config):
-    """How many tokens there are at a place: more than one for codecs of audio."""
-    if config.model_type == "kyutai_speech_to_text":
-        return config.num_codebooks + 1
-    return 1
-
-
 def sample_inputs(model, batch, length, seed=0):
     """What the class's forward needs, by the names of its signature. The last row is padded at its end."""
     config = model.config
@@ -305,8 +298,11 @@ def sample_inputs(model, batch, length, seed=0):
     elif "input_features" in names and main == "input_features":
         inputs["input_features"] = features(config, batch, length, generator)
     else:
-        places = codebooks(model, config)
-        inputs["input_ids"] = ids(length, places) if places > 1 else ids(length)
+        inputs["input_ids"] = ids(length)
+        if config.model_type.startswith("musicgen"):  # a row for each of its codebooks
+            inputs["input_ids"] = inputs["input_ids"].repeat_interleave(config.num_codebooks, 0)
+        if config.model_type == "kyutai_speech_to_text":
+            inputs["input_ids"] = ids(length, config.num_codebooks + 1)
         if "attention_mask" in names:
             inputs["attention_mask"] = mask()
         if config.model_type == "voxtral_realtime":  # audio and text go together, token by token

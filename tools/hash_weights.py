@@ -35,7 +35,7 @@ def tensor(name: str, shape: tuple[int, ...]) -> np.ndarray:
     """The tensor of that name, rounded to float32."""
     v = uniform(name, math.prod(shape)).reshape(shape)
     if len(shape) >= 2:
-        v = v * math.sqrt(3.0 / math.prod(shape[1:]))
+        v = v * math.sqrt(3.0 / max(1, math.prod(shape[1:])))
     elif name.endswith("weight"):
         v = 1.0 + 0.1 * v
     else:

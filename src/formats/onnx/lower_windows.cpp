@@ -1,4 +1,7 @@
 // Convolutions, pools, padding and resizing in ONNX's words.
+#include <algorithm>
+#include <numeric>
+
 #include "formats/onnx/op_lowering.h"
 
 namespace tranship::onnx {
@@ -233,6 +236,20 @@ std::string lower_resize(const OpLowering& n) {
   return n.last("Cast", {x}, {Attribute::of("to", onnx_dtype(n.dtype(0)))});
 }
 
+namespace {
+
+/// ONNX Runtime moves a padding of zeros into the pool behind it, where it is not zeros any more;
+/// one that names its axes it leaves alone. Source: onnxruntime/core/optimizer/pad_fusion.cc
+/// (1.31).
+bool feeds_pool(const OpLowering& n) {
+  return std::ranges::any_of(n.graph.nodes(), [&](const ir::Node& user) {
+    return (user.kind() == ir::OpKind::kPool || user.kind() == ir::OpKind::kCast) &&
+           user.inputs[0] == n.node.outputs[0];
+  });
+}
+
+}  // namespace
+
 std::string lower_pad(const OpLowering& n) {
   const auto& p = as<ir::Pad>(*n.node.op);
   if (p.mode == ir::PadMode::kWrap) {  // only from opset 19 on
@@ -250,7 +267,14 @@ std::string lower_pad(const OpLowering& n) {
   std::vector<Dim> amounts = p.begin.dims;
   amounts.insert(amounts.end(), p.end.dims.begin(), p.end.dims.end());
   constexpr std::string_view kModes[] = {"constant", "reflect", "edge"};
-  return n.last("Pad", {n.in[0], n.emit.shape(amounts), n.in.size() > 1 ? n.in[1] : ""},
+  std::vector<std::string> inputs = {n.in[0], n.emit.shape(amounts),
+                                     n.in.size() > 1 ? n.in[1] : ""};
+  if (p.mode == ir::PadMode::kConstant && feeds_pool(n)) {
+    std::vector<int64_t> axes(p.begin.dims.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    inputs.push_back(n.emit.ints(axes));
+  }
+  return n.last("Pad", inputs,
                 {Attribute::of_text("mode", std::string(kModes[static_cast<size_t>(p.mode)]))});
 }
 

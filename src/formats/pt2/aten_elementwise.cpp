@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <span>
 
 #include "base/error.h"
 #include "formats/pt2/aten_support.h"
@@ -64,6 +65,31 @@ Results log10(Call& call) {
 Results erfc(Call& call) {
   const Value x = unary(UnaryKind::kErf, float_self(call));
   return {unary(UnaryKind::kNeg, x) + 1};
+}
+
+Value polynomial(Value x, std::span<const double> coefficients) {
+  Value y = x * coefficients[0] + coefficients[1];
+  for (const double c : coefficients.subspan(2)) y = y * x + c;
+  return y;
+}
+
+/// Of f32 accuracy. Source: Mike Giles, "Approximating the erfinv function" (2010), table 5.
+Results erfinv(Call& call) {
+  constexpr std::array kCentral = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
+                                   -4.39150654e-06, 0.00021858087,  -0.00125372503,
+                                   -0.00417768164,  0.246640727,    1.50140941};
+  constexpr std::array kTail = {-0.000200214257, 0.000100950558, 0.00134934322,
+                                -0.00367342844,  0.00573950773,  -0.0076224613,
+                                0.00943887047,   1.00167406,     2.83297682};
+  const Value x = float_self(call);
+  const auto number = [&](double value) { return scalar(x.graph(), x.dtype(), value); };
+  const Value rest = (unary(UnaryKind::kNeg, x) + 1) * (x + 1);
+  const Value w = unary(UnaryKind::kNeg, unary(UnaryKind::kLog, rest));
+  const Value central = polynomial(w + -2.5, kCentral);
+  const Value tail = polynomial(unary(UnaryKind::kSqrt, w) + -3, kTail);
+  const Value y = where(compare(CompareKind::kLess, w, number(5)), central, tail) * x;
+  const Value is_end = compare(CompareKind::kEqual, unary(UnaryKind::kAbs, x), number(1));
+  return {where(is_end, x * number(std::numeric_limits<double>::infinity()), y)};
 }
 
 /// log(x / (1 - x)), x first kept at least eps from 0 and 1.
@@ -240,6 +266,8 @@ constexpr std::array kRows = std::to_array<Row>({
     {"aten.erf.default", of_float<UnaryKind::kErf>},
     {"aten.special_erf.default", of_float<UnaryKind::kErf>},
     {"aten.erfc.default", erfc},
+    {"aten.erfinv.default", erfinv},
+    {"aten.special_erfinv.default", erfinv},
     {"aten.special_erfc.default", erfc},
     {"aten.floor.default", rounding<UnaryKind::kFloor>},
     {"aten.ceil.default", rounding<UnaryKind::kCeil>},

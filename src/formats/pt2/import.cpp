@@ -467,8 +467,7 @@ void Run::add_outputs() {
     if (is_number && json == "null") {  // a size
       const std::vector<Actual> actual = actuals_of(outputs[i], scope_);
       add_output(name, to_value(*graph_, std::get<Number>(actual.at(0))));
-      outputs_.push_back({graph_->outputs().back().name, name});
-      sizes_.push_back(outputs_.back().port);
+      outputs_.push_back({.port = graph_->outputs().back().name, .name = name, .is_size = true});
     } else {
       output_constants_.push_back({index, name, json});
       outputs_.push_back({"", name, argument_json(outputs[i])});

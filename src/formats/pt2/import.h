@@ -41,7 +41,7 @@ struct ImportedProgram {
   /// All leaves in order, by the ports of the component; and the names of arguments.
   std::vector<Leaf> inputs, outputs;
   std::vector<std::string> argument_names;
-  std::vector<std::string> sizes;  // ports of leaves that are ints in Python, given in each call
+  std::vector<std::string> sizes;  // ports of inputs that are ints in Python, given in each call
   std::string sample_inputs;       // as the file has them
   std::vector<Unmapped> unmapped;
 };

@@ -134,11 +134,24 @@ class GraphLowering {
     }
   }
 
+  /// What the graph gives, as an argument.
+  std::string result(const Leaf& leaf) {
+    if (!leaf.constant.empty()) return leaf.constant;
+    const ir::ValueId id = output(leaf);
+    if (!leaf.is_size) return as_tensor(lowering_.tensor(id));
+    const ir::Node& node = graph_.producer(id);
+    if (node.kind() == ir::OpKind::kDimToTensor)
+      return emit_.size(as<ir::DimToTensor>(*node.op).dim);
+    if (node.kind() == ir::OpKind::kConstant)
+      return as_int(as<ir::Constant>(*node.op).value.i64()[0]);
+    fail(ErrorKind::kUnsupported, "[pt2] '{}' is an int that the graph computes from data",
+         leaf.port);
+  }
+
   LoweredGraph assemble(const std::vector<Leaf>& outputs) {
     std::vector<std::string> results, output_specs;
     for (const Leaf& leaf : outputs) {
-      results.push_back(leaf.constant.empty() ? as_tensor(lowering_.tensor(output(leaf)))
-                                              : leaf.constant);  // may make one more constant
+      results.push_back(result(leaf));  // may make one more constant
       output_specs.push_back(fmt::format(R"({{"user_output":{{"arg":{}}}}})", results.back()));
     }
     LoweredGraph lowered;

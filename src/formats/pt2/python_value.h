@@ -57,6 +57,7 @@ struct Leaf {
   std::string name;
   /// No tensor but the same in each call: an argument of model.json, {"as_none":true}.
   std::string constant = {};
+  bool is_size = false;  // of a result: an int in Python, a scalar of i64 in the graph
 };
 std::vector<Leaf> leaves(const PythonValue& value);
 
