@@ -43,7 +43,11 @@ interop: build  ## the tests against Python's loaders, in a virtual environment 
 
 full: build  ## everything, and what is too long for CI
 	@$(USE_SDK); $(USE_CHECKPOINTS); $(call BUILD,dev); \
-	$(USE_PYTHON); ctest --test-dir build/dev -j $(JOBS) --output-on-failure; \
+	$(USE_PYTHON); export TRANSHIP_FULL=1; ctest --test-dir build/dev -j $(JOBS) --output-on-failure; \
+	for torch in 2.12 2.15; do \
+	  TRANSHIP_PYTHON=$$($(SETUP) venv $$torch)/bin/python \
+	    ctest --test-dir build/dev -R 'interop\.test_(write_pt2|pt2_ops|static_caches|kinds_of_models|load_ours)' --output-on-failure; \
+	done; \
 	export TRANSHIP_SDK=$$sdk; tools/fuzz.sh --runs 10000000
 
 fuzz:  ## libFuzzer on each reader of files, SECONDS=30 each

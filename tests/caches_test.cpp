@@ -94,7 +94,8 @@ TEST_P(Caches, compute_what_transformers_does) {
   const tasks::TaskProgram built = tasks::generation(golden_checkpoint(read), options);
   GoldenCase golden = form.has_slots ? with_slot_masks(read, form.slots_at_run) : read;
   if (form.prompts_in_decode) golden = in_decode(golden);
-  const OnnxSessions sessions(built.program, {});
+  const OnnxSessions plain(built.program, {});
+  const OnnxSessions fused(built.program, {.fusions = onnx::Provider::kCpu});
   for (const auto& run : golden.runs) {
     GoldenCase one = golden;
     one.runs = {run};
@@ -104,7 +105,8 @@ TEST_P(Caches, compute_what_transformers_does) {
       cache = empty_cache(built.program, batch, form.slots_at_run);
     }
     run_case(one, built.program, in_interpreter(built.program), cache);
-    run_case(one, built.program, sessions.runner(), cache);
+    run_case(one, built.program, plain.runner(), cache);
+    run_case(one, built.program, fused.runner(), cache);
   }
 }
 

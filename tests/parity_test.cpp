@@ -63,6 +63,14 @@ TEST_P(Parity, OnnxRuntimeComputesWhatTransformersDoesWithoutAWarning) {
   }
 }
 
+TEST_P(Parity, OnnxRuntimesOwnOperatorsComputeIt) {
+  for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) {
+    const tasks::TaskProgram built = build(golden);
+    const OnnxSessions sessions(built.program, {.fusions = onnx::Provider::kCpu});
+    run_case(golden, built.program, sessions.runner());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Golden, Parity, ::testing::ValuesIn(golden_cases()),
                          [](const auto& golden) { return golden.param; });
 

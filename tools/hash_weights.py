@@ -32,7 +32,7 @@ def uniform(name: str, count: int) -> np.ndarray:
 
 
 def tensor(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The tensor of that name, rounded to float32. `shape` needs at least one axis."""
+    """The tensor of that name, rounded to float32."""
     v = uniform(name, math.prod(shape)).reshape(shape)
     if len(shape) >= 2:
         v = v * math.sqrt(3.0 / math.prod(shape[1:]))
@@ -40,7 +40,7 @@ def tensor(name: str, shape: tuple[int, ...]) -> np.ndarray:
         v = 1.0 + 0.1 * v
     else:
         v = 0.1 * v
-    return v.astype(np.float32)
+    return np.asarray(v, dtype=np.float32)
 
 
 def numbers(name: str, shape: tuple[int, ...]) -> np.ndarray:

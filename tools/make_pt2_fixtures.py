@@ -339,6 +339,7 @@ def creation():
         torch.arange(x.shape[0], x.shape[0] + x.shape[1])
         torch.linspace(0, 1, 5)
         torch.linspace(-2, 3, 4)
+        torch.linspace(0.5, x.shape[1] - 0.5, 3)
         torch.eye(3)
         torch.eye(2, 4, dtype=torch.int64)
         torch.scalar_tensor(2.5)
@@ -546,6 +547,7 @@ def layers():
         F.rms_norm(x, (4,))
         F.batch_norm(c, self.mean, self.var, self.w, self.b)
         F.batch_norm(x.transpose(1, 2), self.mean, self.var, eps=1e-3)
+        F.batch_norm(c, None, None, self.w, self.b, training=True)
         F.group_norm(c, 2, self.w, self.b)
         F.group_norm(c, 4)
         F.instance_norm(c)
@@ -746,10 +748,13 @@ class Data(torch.nn.Module):
         count = n.item()
         torch._check(count >= 0)
         torch._check(count <= 8)
+        some = torch.sym_ite((n > 1).item(), 2, 3)
+        torch._check(some >= 1)
+        torch._check(some <= 4)
         places = mask.nonzero()
         return {"picked": x[mask], "places": places, "columns": torch.nonzero(mask, as_tuple=True)[1],
                 "selected": torch.masked_select(x, mask), "range": torch.arange(count), "ones": torch.ones(count, 2),
-                "sum": x[mask].sum()}
+                "sum": x[mask].sum(), "some": torch.arange(some), "all": torch.ops.aten._is_all_true(mask)}
 
 
 @case()

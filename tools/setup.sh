@@ -4,6 +4,7 @@
 #
 #   setup.sh [sdk]   Debian packages, Rust, ONNX Runtime, onnx-ml.proto, and the two real checkpoints
 #   setup.sh venv    a virtual environment with Transformers, for `make interop` and reference.py
+#   setup.sh venv 2.12    the same with another torch, one that pins.txt has: for `make full`
 #   setup.sh style   a virtual environment with clang-format, clang-tidy and lizard
 #   setup.sh peers   a virtual environment with other exporters, laid over that of Transformers, for `make peers`
 #   setup.sh fuzz    a clang with libFuzzer, for `make fuzz`
@@ -210,18 +211,21 @@ make_venv() {
 }
 
 make_torch_venv() {
-  make_venv "$python" "$1" torch venv
+  make_venv "$python" "$1" "$torch" cuda venv
   "$python" "$tools/make_cuda_stubs.py" "$1"/lib/python3.*/site-packages
   "$1/bin/python" -c 'import torch, transformers' || die "torch cannot be imported"
 }
 
 make_style_venv() { make_venv "$python" "$1" style; }
 
+# setup_venv [VERSION]
 setup_venv() {
   need g++ g++ flock util-linux
   python=$(need_python)
+  torch=torch${1:+-$1}
+  [ -n "$(section "$torch")" ] || die "pins.txt has no [$torch]"
   local key
-  key=$({ section torch venv; cat "$tools/make_cuda_stubs.py"; "$python" --version; } | sha256sum | cut -c1-12)
+  key=$({ section "$torch" cuda venv; cat "$tools/make_cuda_stubs.py"; "$python" --version; } | sha256sum | cut -c1-12)
   once "$cache/venv-$key" make_torch_venv
   echo "$cache/venv-$key"
 }
@@ -275,7 +279,7 @@ setup_fuzz() {
 
 case ${1:-sdk} in
   sdk) setup_sdk ;;
-  venv) setup_venv ;;
+  venv) setup_venv "${2:-}" ;;
   peers) setup_peers ;;
   style) setup_style ;;
   fuzz) setup_fuzz ;;

@@ -23,8 +23,17 @@ def canonical(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def rounds(requirements):
+    """The same in lists that have no name twice: pip installs one version of a package."""
+    left = list(requirements)
+    while left:
+        chosen = {canonical(requirement.split("==")[0]): requirement for requirement in reversed(left)}
+        yield list(chosen.values())
+        left = [requirement for requirement in left if requirement not in chosen.values()]
+
+
 def hashes(requirements, python):
-    """Canonical name -> sha256 of the wheel that pip picks for this Python."""
+    """Requirement -> sha256 of the wheel that pip picks for this Python."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder, "report.json")
         command = [sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed", "--no-deps"]
@@ -32,17 +41,21 @@ def hashes(requirements, python):
         command += [word for platform in PLATFORMS for word in ("--platform", platform)]
         subprocess.run([*command, *requirements], check=True)
         items = json.loads(report.read_text())["install"]
-    return {canonical(i["metadata"]["name"]): i["download_info"]["archive_info"]["hashes"]["sha256"] for i in items}
+    found = {canonical(i["metadata"]["name"]): i["download_info"]["archive_info"]["hashes"]["sha256"] for i in items}
+    return {requirement: found[canonical(requirement.split("==")[0])] for requirement in requirements}
 
 
 def main():
     lines = PINS.read_text().splitlines()
     matches = [REQUIREMENT.match(line) for line in lines]
     requirements = list(dict.fromkeys(match[0] for match in matches if match))
-    by_python = [hashes(requirements, python) for python in PYTHONS]
+    by_python = [{} for _ in PYTHONS]
+    for some in rounds(requirements):
+        for python, found in zip(PYTHONS, by_python, strict=True):
+            found.update(hashes(some, python))
     for i, match in enumerate(matches):
         if match:
-            digests = dict.fromkeys(by_name[canonical(match[1])] for by_name in by_python)
+            digests = dict.fromkeys(found[match[0]] for found in by_python)
             lines[i] = " ".join([match[0], *(f"--hash=sha256:{digest}" for digest in digests)])
     PINS.write_text("\n".join(lines) + "\n")
 

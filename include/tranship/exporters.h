@@ -305,6 +305,12 @@ class DynamoExporter {
   ExportedModel export_for_generation(const Checkpoint& checkpoint, const DynamoConfig& config,
                                       const GenerationOptions& generation = {},
                                       const Sink& sink = {}) const;
+
+  /// A program that PyTorch captured, written again: as OnnxExporter's, with the same names, tree
+  /// specs and sample inputs. Errors: the same; unsupported for arguments that are ints given in
+  /// each call, and for a program that changes its own buffers.
+  ExportedModel export_program(const std::filesystem::path& pt2, const DynamoConfig& config,
+                               const Sink& sink = {}) const;
 };
 
 /// Reads a configuration of any format by its "export_format".

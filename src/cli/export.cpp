@@ -33,6 +33,7 @@ struct Options {
   std::vector<std::string> static_sizes;
   std::vector<std::string> ranges;
   std::optional<int> opset;
+  std::string ort_fusions;
   std::string weights = "copy";
   bool no_external_data = false;
   GenerationOptions generation = {};
@@ -69,6 +70,7 @@ Config shared_config(const Options& options) {
 OnnxConfig onnx_config(const Options& options) {
   auto config = shared_config<OnnxConfig>(options);
   config.opset_version = options.opset;
+  if (!options.ort_fusions.empty()) config.ort_fusions = options.ort_fusions;
   config.external_data = !options.no_external_data;
   if (options.weights == "reference") config.weights = WeightsPlacement::kReference;
   return config;
@@ -77,6 +79,7 @@ OnnxConfig onnx_config(const Options& options) {
 DynamoConfig dynamo_config(const Options& options) {
   std::vector<std::string> foreign;
   if (options.opset) foreign.emplace_back("--opset");
+  if (!options.ort_fusions.empty()) foreign.emplace_back("--ort-fusions");
   if (options.weights != "copy") foreign.emplace_back("--weights");
   if (options.no_external_data) foreign.emplace_back("--no-external-data");
   if (!foreign.empty()) {
@@ -151,7 +154,10 @@ Export make_export(const Options& options, const Sink& sink) {
   const Exporting exporting = exporting_of(options);
   Export made{.model = ExportedModel(nullptr), .task = "program", .seconds = 0, .facts = {}};
   if (is_program(options)) {
-    made.model = OnnxExporter().export_program(options.checkpoint, onnx_config(options), sink);
+    made.model =
+        options.format == OnnxExporter::kExportFormat
+            ? OnnxExporter().export_program(options.checkpoint, onnx_config(options), sink)
+            : DynamoExporter().export_program(options.checkpoint, dynamo_config(options), sink);
     if (options.dry_run) made.facts = facts_of_program(options.checkpoint);
     return made;
   }
@@ -334,6 +340,10 @@ void add_graph_options(CLI::App& app, Options& options) {
             ->type_name("N")
             ->group(group),
         18, 24);
+  add_choice(app, "--ort-fusions", options.ort_fusions, {"cpu"},
+             "Operators of ONNX Runtime's own, for that provider: attention with its cache, norms, "
+             "rotary positions. By default standard ONNX, which every runtime reads.")
+      ->group(group);
   add_choice(app, "--weights", options.weights, {"copy", "reference"},
              "copy: into the artifact's own data file (the default). reference: the graphs point "
              "into the checkpoint's "

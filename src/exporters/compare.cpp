@@ -231,6 +231,29 @@ Computed interpreted(const ir::Program& program, const std::string& component,
   return computed;
 }
 
+/// The tensor as often as it stands in `whole`: passes leave repeats out where they can. As it is
+/// if it cannot be spread.
+Tensor repeated(const Tensor& tensor, const Tensor& whole) {
+  const std::vector<int64_t>& to = whole.shape();
+  std::vector<int64_t> from = tensor.shape();
+  if (from == to || from.size() > to.size()) return tensor;
+  from.insert(from.begin(), to.size() - from.size(), 1);
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (from[i] != to[i] && from[i] != 1) return tensor;
+  }
+  Tensor out(tensor.dtype(), to);
+  for (int64_t place = 0; place < out.num_elements(); ++place) {
+    int64_t rest = place, at = 0, step = 1;
+    for (size_t i = to.size(); i-- > 0;) {
+      at += from[i] == 1 ? 0 : rest % to[i] * step;
+      step *= from[i];
+      rest /= to[i];
+    }
+    out.set(place, tensor.at(at));
+  }
+  return out;
+}
+
 // ---- beside each other
 
 /// eps of the dtype that a side computes in.
@@ -294,7 +317,7 @@ class Comparer {
     const std::map<std::string, Tensor> known(reference.modules.begin(), reference.modules.end());
     for (const auto& [path, tensor] : found.modules) {
       const auto it = known.find(path);
-      if (it != known.end()) out.push_back(of(path, tensor, it->second));
+      if (it != known.end()) out.push_back(of(path, repeated(tensor, it->second), it->second));
     }
     return out;
   }

@@ -13,11 +13,11 @@ namespace {
 
 /// Errors: for what no export here can do, before anything is done.
 void check_config(const Checkpoint& checkpoint, const OnnxConfig& config) {
-  if (config.ort_fusions) {
+  if (config.ort_fusions && !onnx::find_provider(*config.ort_fusions)) {
     fail(ErrorKind::kUnsupported,
-         "[export] ort_fusions = '{}': fusions for ONNX Runtime are not built in yet; leave it "
-         "out, and "
-         "ONNX Runtime fuses what it can when it loads the graph",
+         "[export] ort_fusions = '{}': the operators of that provider are not built in yet; there "
+         "is cpu. Without ort_fusions the graph is standard ONNX, which ONNX Runtime fuses where "
+         "it can when it loads it",
          *config.ort_fusions);
   }
   if (config.weights != WeightsPlacement::kReference) return;

@@ -35,6 +35,7 @@ onnx::OnnxOptions onnx_options(const OnnxConfig& config) {
   onnx::OnnxOptions options;
   if (config.opset_version) options.opset_version = *config.opset_version;
   if (!config.external_data) options.weights = onnx::Weights::kInline;
+  if (config.ort_fusions) options.fusions = onnx::find_provider(*config.ort_fusions);
   if (config.weights == WeightsPlacement::kReference) options.weights = onnx::Weights::kReference;
   return options;
 }

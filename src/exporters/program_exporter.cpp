@@ -22,17 +22,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Options that would change what was captured.
-void check_config(const OnnxConfig& config) {
+/// Options that would change what was captured, those of any format.
+template <class Config>
+std::vector<std::string> decided_options(const Config& config) {
   std::vector<std::string> decided;
   if (!config.dynamic_shapes.empty()) decided.emplace_back("dynamic_shapes");
   if (!config.static_shapes.empty()) decided.emplace_back("static_shapes");
   if (!config.dims.empty()) decided.emplace_back("dims");
   if (config.dtype) decided.emplace_back("dtype");
-  if (config.weights == WeightsPlacement::kReference) decided.emplace_back("weights");
   if (!config.architecture.empty()) decided.emplace_back("architecture");
   if (config.graph_inputs) decided.emplace_back("graph_inputs");
-  if (config.ort_fusions) decided.emplace_back("ort_fusions");
+  return decided;
+}
+
+void refuse(const std::vector<std::string>& decided) {
   if (decided.empty()) return;
   fail(ErrorKind::kInvalidArgument,
        "[export] a .pt2 has been captured already: {} would have to be decided at its capture",
@@ -94,7 +97,7 @@ Json describe_arguments(const ir::Graph& graph, const Sizes& sample) {
 }
 
 ExportMetadata describe(const pt2::ImportedProgram& imported, const fs::path& pt2,
-                        const OnnxConfig& config, const Sink& sink) {
+                        const std::string& config, const Sink& sink) {
   const ir::Graph& graph = *imported.program.components.front().graph;
   ExportMetadata metadata;
   if (const auto recorded = recorded_metadata(pt2, sink)) {
@@ -117,21 +120,20 @@ ExportMetadata describe(const pt2::ImportedProgram& imported, const fs::path& pt
   metadata.in_spec = imported.in_spec;
   metadata.out_spec = imported.out_spec;
   metadata.packages["tranship"] = std::string(version());
-  metadata.export_config = config.to_json();
+  metadata.export_config = config;
   return metadata;
 }
 
-}  // namespace
-
-ExportedModel OnnxExporter::export_program(const fs::path& pt2, const OnnxConfig& config,
-                                           const Sink& sink) const {
-  check_config(config);
+pt2::ImportedProgram read_program(const fs::path& pt2) {
   pt2::ImportedProgram imported = pt2::import_program(pt2::open_archive(pt2), pt2.string());
   pt2::require_mapped(imported, pt2.string());
   for (ir::Component& component : imported.program.components) passes::recognize(component.graph);
-  const exporters::ProgramFiles program = exporters::program_files(
-      OnnxExporter::kExportFormat, ".onnx",
-      onnx::OnnxProgram::lower(imported.program, exporters::onnx_options(config)));
+  return imported;
+}
+
+ExportedModel assemble(const pt2::ImportedProgram& imported, const fs::path& pt2,
+                       const std::string& config, const exporters::ProgramFiles& program,
+                       const Sink& sink) {
   Artifact artifact;
   exporters::add_component(imported.program.components.front(),
                            describe(imported, pt2, config, sink), program, artifact);
@@ -141,6 +143,79 @@ ExportedModel OnnxExporter::export_program(const fs::path& pt2, const OnnxConfig
     artifact.small_files.home.clear();
   }
   return exporters::finish(std::move(artifact), program);
+}
+
+/// What a call in Python cannot say. An argument that the program writes is a buffer of slots.
+void check_call(pt2::ImportedProgram& imported, const std::string& file) {
+  if (imported.in_spec.empty() || imported.out_spec.empty()) {
+    fail(ErrorKind::kUnsupported,
+         "[export] '{}' does not say how it is called: save it again with torch.export.save", file);
+  }
+  if (!imported.sizes.empty()) {
+    fail(ErrorKind::kUnsupported,
+         "[export] '{}': {} are no tensors but numbers that each call may change, which an export "
+         "to dynamo cannot have",
+         file, listed(imported.sizes));
+  }
+  ir::Component& component = imported.program.components.front();
+  const auto is_leaf = [](const std::vector<pt2::Leaf>& leaves, const std::string& port) {
+    return std::ranges::find(leaves, port, &pt2::Leaf::port) != leaves.end();
+  };
+  std::vector<std::string> buffers;
+  for (const ir::Node* node : component.graph->inputs()) {
+    const std::string& name = ir::as<ir::Input>(*node->op).name;
+    if (!is_leaf(imported.inputs, name)) buffers.push_back(name);
+  }
+  if (!buffers.empty()) {
+    fail(ErrorKind::kUnsupported,
+         "[export] '{}' changes its own buffers {}, which an export to dynamo cannot have", file,
+         listed(buffers));
+  }
+  for (ir::State& state : component.states) {
+    if (!is_leaf(imported.outputs, state.output)) state.kind = ir::State::Kind::kSlots;
+  }
+}
+
+/// A size for each symbol of the inputs: the sample's where the file says it.
+Sizes example_sizes(const pt2::ImportedProgram& imported) {
+  const ir::Graph& graph = *imported.program.components.front().graph;
+  Sizes sizes = imported.example_sizes;
+  for (const auto& [symbol, range] : graph.symbols())
+    sizes.emplace(symbol, std::min(std::max<int64_t>(range.min, 2), range.max.value_or(2)));
+  return sizes;
+}
+
+}  // namespace
+
+ExportedModel OnnxExporter::export_program(const fs::path& pt2, const OnnxConfig& config,
+                                           const Sink& sink) const {
+  std::vector<std::string> decided = decided_options(config);
+  if (config.weights == WeightsPlacement::kReference) decided.emplace_back("weights");
+  if (config.ort_fusions) decided.emplace_back("ort_fusions");
+  refuse(decided);
+  const pt2::ImportedProgram imported = read_program(pt2);
+  return assemble(imported, pt2, config.to_json(),
+                  exporters::program_files(
+                      kExportFormat, ".onnx",
+                      onnx::OnnxProgram::lower(imported.program, exporters::onnx_options(config))),
+                  sink);
+}
+
+ExportedModel DynamoExporter::export_program(const fs::path& pt2, const DynamoConfig& config,
+                                             const Sink& sink) const {
+  refuse(decided_options(config));
+  pt2::ImportedProgram imported = read_program(pt2);
+  check_call(imported, pt2.string());
+  const pt2::RecordedCall call = {.in_spec = imported.in_spec,
+                                  .out_spec = imported.out_spec,
+                                  .argument_names = imported.argument_names,
+                                  .inputs = imported.inputs,
+                                  .outputs = imported.outputs,
+                                  .sample_inputs = imported.sample_inputs};
+  const auto program =
+      pt2::Pt2Program::lower(imported.program, std::vector{call}, example_sizes(imported));
+  return assemble(imported, pt2, config.to_json(),
+                  exporters::program_files(kExportFormat, ".pt2", program), sink);
 }
 
 }  // namespace tranship

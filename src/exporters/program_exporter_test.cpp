@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/testing.h"
 #include "exporters/export_json.h"
+#include "formats/pt2/import.h"
 #include "tranship/exporters.h"
 
 namespace tranship {
@@ -21,6 +22,14 @@ std::vector<std::string> names(const std::vector<Port>& ports) {
   std::vector<std::string> out;
   for (const Port& port : ports) out.push_back(port.name);
   return out;
+}
+
+/// The port of each leaf, or what it always is.
+std::vector<std::string> leaf_texts(const std::vector<pt2::Leaf>& leaves) {
+  std::vector<std::string> texts;
+  for (const pt2::Leaf& leaf : leaves)
+    texts.push_back(leaf.constant.empty() ? leaf.port : leaf.constant);
+  return texts;
 }
 
 TEST(ProgramExporter, a_captured_program_keeps_its_tree_specs) {
@@ -71,6 +80,31 @@ TEST(ProgramExporter, options_that_a_capture_has_decided_are_refused) {
   const Error e = error({.static_shapes = {{"batch", 1}}, .dtype = DType::kF16});
   EXPECT_EQ(e.kind(), ErrorKind::kInvalidArgument);
   EXPECT_THAT(e.what(), HasSubstr("'static_shapes', 'dtype'"));
+}
+
+TEST(ProgramExporter, a_captured_program_is_written_again_as_it_was) {
+  const TestFolder folder;
+  DynamoExporter().export_program(fixture("tree.pt2"), {}).save_pretrained(folder.path());
+  const pt2::ImportedProgram before =
+      pt2::import_program(pt2::open_archive(fixture("tree.pt2")), "before");
+  const pt2::ImportedProgram after =
+      pt2::import_program(pt2::open_archive(folder / "model.pt2"), "after");
+  EXPECT_EQ(after.in_spec, before.in_spec);
+  EXPECT_EQ(after.out_spec, before.out_spec);
+  EXPECT_EQ(after.argument_names, before.argument_names);
+  EXPECT_EQ(after.sample_inputs, before.sample_inputs);
+  EXPECT_EQ(leaf_texts(after.inputs), leaf_texts(before.inputs));
+  EXPECT_THAT(leaf_texts(after.inputs),
+              ElementsAre("a", "pair.0", "pair.1", "more.k", R"({"as_int":2})",
+                          R"({"as_none":true})", R"({"as_bool":true})"));
+  EXPECT_THAT(leaf_texts(after.outputs), ElementsAre("sum", "nested.0", "nested.1.0",
+                                                     R"({"as_none":true})", R"({"as_int":3})"));
+}
+
+TEST(ProgramExporter, what_a_call_in_python_cannot_say_is_unsupported) {
+  const Error error = error_of([] { DynamoExporter().export_program(fixture("writes.pt2"), {}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+  EXPECT_THAT(error.what(), HasSubstr("buffers"));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "formats/onnx/model_summary.h"
+#include "generation/cache_buffers.h"
 #include "generation/onnx_parts.h"
 
 namespace tranship::generation {
@@ -52,14 +54,30 @@ onnx::Session open_checked(const std::filesystem::path& directory, const std::st
   return session;
 }
 
+/// Whether decode can write all of its cache where it is, and does not care how much room there is.
+bool writes_in_place(const std::filesystem::path& directory, const onnx::Session& decode) {
+  const onnx::ModelSummary summary =
+      onnx::read_summary(directory / (std::string(kDecode) + ".onnx"));
+  for (const onnx::ValueInfo& input : decode.inputs()) {
+    if (!input.name.starts_with(kCacheIn)) continue;
+    const std::string output = std::string(kCacheOut) + input.name.substr(kCacheIn.size());
+    const auto found = summary.in_place.find(input.name);
+    if (found == summary.in_place.end() || found->second != output) return false;
+  }
+  return find_port(decode.inputs(), kAttentionMask) != nullptr;
+}
+
 class OnnxModel : public CausalModel {
  public:
-  OnnxModel(onnx::Session prefill, onnx::Session decode)
+  /// in_place: decode writes its cache where it is.
+  OnnxModel(onnx::Session prefill, onnx::Session decode, bool in_place)
       : prefill_session_(std::move(prefill)),
         decode_session_(std::move(decode)),
         cache_(find_cache(prefill_session_, decode_session_)),
         prefill_(prefill_session_),
-        decode_(decode_session_) {}
+        decode_(decode_session_) {
+    if (in_place) buffers_.emplace(decode_session_, cache_);
+  }
 
   Logits prefill(const PromptBatch& batch) override {
     if (batch.is_padded() && find_port(prefill_session_.inputs(), kAttentionMask) == nullptr) {
@@ -89,8 +107,11 @@ class OnnxModel : public CausalModel {
     prefill_.run();
     std::map<std::string, onnx::Value> outputs = prefill_.outputs();
     prepare_decode();
-    for (const CachePart& part : cache_) {
-      decode_.bind_input(part.decode_input, outputs.at(part.prefill_output));
+    if (buffers_) {
+      buffers_->fill(outputs, length_, decode_);
+    } else {
+      for (const CachePart& part : cache_)
+        decode_.bind_input(part.decode_input, outputs.at(part.prefill_output));
     }
     return keep_logits(std::move(outputs.at(kLogits)));
   }
@@ -101,9 +122,11 @@ class OnnxModel : public CausalModel {
     ids_.assign(ids.begin(), ids.end());
     for (int64_t& position : positions_) ++position;
     append_ones(mask_, num_rows_, length_);
+    if (buffers_) buffers_->reserve(length_ + 1, length_, decode_);
     ++length_;
     bind_inputs(decode_, decode_session_, 1);
     decode_.run();
+    if (buffers_) return keep_logits(decode_.output(kLogits));
     std::map<std::string, onnx::Value> outputs = decode_.outputs();
     for (const CachePart& part : cache_) {
       decode_.bind_input(part.decode_input, outputs.at(part.decode_output));
@@ -132,7 +155,7 @@ class OnnxModel : public CausalModel {
     positions_ = std::move(last);
     decode_.bind_output(kLogits, onnx::Place::kHost);
     for (const CachePart& part : cache_) {
-      decode_.bind_output(part.decode_output, onnx::Place::kDevice);
+      if (!buffers_) decode_.bind_output(part.decode_output, onnx::Place::kDevice);
     }
   }
 
@@ -146,6 +169,7 @@ class OnnxModel : public CausalModel {
   std::vector<CachePart> cache_;
   onnx::Binding prefill_;
   onnx::Binding decode_;
+  std::optional<CacheBuffers> buffers_;  // where decode writes in place
   // The memory under the bound inputs.
   std::vector<int64_t> ids_;
   std::vector<int64_t> mask_;
@@ -162,7 +186,8 @@ std::unique_ptr<CausalModel> open_onnx_model(const std::filesystem::path& direct
                                              const RunOptions& options, const Sink& sink) {
   onnx::Session prefill = open_checked(directory, kPrefill, options, sink);
   onnx::Session decode = open_checked(directory, kDecode, options, sink);
-  return std::make_unique<OnnxModel>(std::move(prefill), std::move(decode));
+  const bool in_place = options.device == "cpu" && writes_in_place(directory, decode);
+  return std::make_unique<OnnxModel>(std::move(prefill), std::move(decode), in_place);
 }
 
 }  // namespace tranship::generation

@@ -57,6 +57,19 @@ TEST_F(TinyLlama, a_left_padded_batch_gives_the_tokens_of_transformers) {
   }
 }
 
+TEST_F(TinyLlama, fused_graphs_give_the_same_tokens) {
+  Generator generator = exported({.ort_fusions = "cpu"});
+  const Json golden = sampling_golden();
+  for (const Json& run : golden["tokens"]) {
+    const auto prompts = run["prompts"].get<std::vector<Ids>>();
+    const GenerationConfig config = {.max_new_tokens = 24,
+                                     .repetition_penalty = run["repetition_penalty"].get<double>()};
+    const GenerationResult result = generator.generate(prompts, config);
+    for (size_t i = 0; i < prompts.size(); ++i)
+      EXPECT_EQ(result.sequences[i].new_ids, run["new_ids"][i].get<Ids>()) << i;
+  }
+}
+
 TEST_F(TinyLlama, a_prompt_alone_gives_the_tokens_that_it_gives_in_a_batch) {
   Generator generator = exported();
   const Json run = sampling_golden()["tokens"][0];

@@ -21,7 +21,9 @@ bool specialize(GraphPtr& graph, const std::map<std::string, int64_t>& sizes);
 bool decompose(GraphPtr& graph, const std::function<bool(const ir::Node&)>& claimed);
 
 /// Drops what changes nothing: a cast to the same dtype, a reshape, expand or transpose that keeps
-/// the shape, a reshape of a reshape, x * 1 and x + 0.
+/// the shape, all but one of views upon each other, slices that are joined again, x * 1, x + 0 and
+/// the like; and repeats elements only behind ops on each of them, or not at all where an op
+/// broadcasts.
 bool simplify(GraphPtr& graph);
 
 /// Computes nodes whose operands are constants, if the result has at most 4096 elements.

@@ -11,6 +11,7 @@ import reference
 import reference_cases
 from conftest import CASES, ROOT, assert_close, exact_forward_inputs
 
+FORMATS = ["onnx", "dynamo"]
 FORWARD = [
     *(f"{family}_default" for family in ("llama", "mistral", "qwen2", "qwen3")),
     *(f"{family}_model" for family in ("llama", "mistral", "qwen2", "qwen3")),
@@ -122,7 +123,6 @@ def test_prefill_and_decode_return_what_the_cached_model_returns(name, export, n
             assert_close(result.logits[:, kept], values, case.config, inputs["attention_mask"].shape[1])
 
 
-FORMATS = ["onnx", "dynamo"]
 ENCODER_DECODERS = {
     "t5_default": transformers.modeling_outputs.BaseModelOutputWithPastAndCrossAttentions,
     "whisper_default": transformers.modeling_outputs.BaseModelOutput,

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import logging
 
 import pytest
 import torch
@@ -12,8 +11,6 @@ from transformers.exporters import ExportedModel
 import reference
 import reference_cases
 from conftest import ROOT, assert_close
-
-logging.getLogger("torch._export.serde.serialize").setLevel(logging.ERROR)
 
 SLOTS = 48
 STATIC = ("--cache-implementation=static", f"--max-cache-len={SLOTS}")

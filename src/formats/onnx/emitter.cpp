@@ -112,6 +112,23 @@ std::string Emitter::node(std::string_view op_type, std::vector<std::string> inp
   return name;
 }
 
+std::vector<std::string> Emitter::contrib(std::string_view op_type, std::vector<std::string> inputs,
+                                          const std::vector<Attribute>& attributes,
+                                          std::string_view scope,
+                                          const std::vector<std::optional<std::string>>& wanted) {
+  while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
+  ::onnx::NodeProto* node = raw_node(op_type, scope);
+  node->set_domain(std::string(kContribDomain));
+  for (const std::string& input : inputs) node->add_input(input);
+  for (const Attribute& a : attributes) fill(a, node->add_attribute());
+  std::vector<std::string> names;
+  for (const std::optional<std::string>& name : wanted) {
+    names.push_back(!name ? "" : name->empty() ? unique(node->name() + "_output") : *name);
+    node->add_output(names.back());
+  }
+  return names;
+}
+
 void Emitter::identity(const std::string& from, const std::string& to) {
   ::onnx::NodeProto* node = raw_node("Identity", to);
   node->add_input(from);

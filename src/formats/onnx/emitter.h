@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ namespace tranship::onnx {
 
 /// ONNX's number for a dtype (TensorProto.DataType).
 int32_t onnx_dtype(DType dtype);
+
+/// The domain of ONNX Runtime's own operators.
+inline constexpr std::string_view kContribDomain = "com.microsoft";
 
 /// An attribute of a node.
 struct Attribute {
@@ -63,6 +67,11 @@ class Emitter {
   std::string node(std::string_view op_type, std::vector<std::string> inputs,
                    const std::vector<Attribute>& attributes = {}, std::string_view scope = "",
                    const std::string& wanted = "");
+  /// Adds an operator of ONNX Runtime's own (domain com.microsoft): results by their wanted names,
+  /// "" for any, nothing for one that is not needed (its name comes back empty). Never merged.
+  std::vector<std::string> contrib(std::string_view op_type, std::vector<std::string> inputs,
+                                   const std::vector<Attribute>& attributes, std::string_view scope,
+                                   const std::vector<std::optional<std::string>>& wanted);
   /// Adds a node as it is, never merged; the caller fills in the rest.
   ::onnx::NodeProto* raw_node(std::string_view op_type, std::string_view scope);
   /// Gives a value a second name.

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "formats/onnx/emitter.h"
-#include "formats/onnx/op_lowering.h"
+#include "formats/onnx/fusions/grouped_attention.h"
+#include "formats/onnx/lowering.h"
 #include "ir/infer.h"
 #include "onnx-ml.pb.h"
 
@@ -158,194 +158,69 @@ constexpr std::string_view reduce_op(ir::ReduceKind fn) {
   return "";
 }
 
-/// Lowers one graph, or sub-graph.
-///
-/// Gemm wants matrices, and takes weights as [out, in]. So a value [..., d] may live in two forms:
-/// `full`, as its shape says, and `flat`, as the matrix [rows, d] of its last axis. Linear makes
-/// flat values, ops that work row by row keep them flat, and a form is made from the other where it
-/// is needed, once.
-class Lowering {
- public:
-  /// output_names: of the graph's outputs, in order.
-  Lowering(const Graph& graph, std::vector<std::string> output_names, int opset_version,
-           const std::map<std::string, DType>& stored, Emitter& emit, Unsupported& unsupported)
-      : graph_(graph),
-        output_names_(std::move(output_names)),
-        opset_(opset_version),
-        stored_(stored),
-        emit_(emit),
-        unsupported_(unsupported),
-        forms_(graph.num_values()) {
-    // The first name is the value's own.
-    for (size_t i = 0; i < output_names_.size(); ++i)
-      wanted_.emplace(graph.outputs()[i].value, output_names_[i]);
-  }
+std::vector<Attribute> axis_attribute(int64_t axis) { return {Attribute::of("axis", axis)}; }
 
-  /// inputs: names given to the graph's Inputs; a top-level graph has its own.
-  void run(const std::vector<std::string>& inputs) {
-    size_t next = 0;
-    for (const Node& n : graph_.nodes()) {
-      if (n.kind() == OpKind::kInput) {
-        form(n.outputs[0]).full = inputs[next++];
-      } else {
-        lower(n);
-      }
-    }
-    for (size_t i = 0; i < output_names_.size(); ++i) {
-      const std::string made = full(graph_.outputs()[i].value);
-      if (made != output_names_[i]) emit_.identity(made, output_names_[i]);
+}  // namespace
+
+Lowering::Lowering(const Graph& graph, std::vector<std::string> output_names, const Target& target,
+                   const std::map<std::string, DType>& stored, Emitter& emit,
+                   Unsupported& unsupported)
+    : graph_(graph),
+      output_names_(std::move(output_names)),
+      target_(target),
+      stored_(stored),
+      emit_(emit),
+      unsupported_(unsupported),
+      forms_(graph.num_values()) {
+  // The first name is the value's own.
+  for (size_t i = 0; i < output_names_.size(); ++i)
+    wanted_.emplace(graph.outputs()[i].value, output_names_[i]);
+  for (const Node& n : graph.nodes()) {
+    if (n.kind() != OpKind::kAttention) continue;
+    for (const ValueId id : n.inputs) {
+      if (id != ir::kAbsent && is_absorbed(graph, id)) absorbed_.insert(id);
     }
   }
+}
 
-  const std::vector<std::string>& weights() const { return weights_; }
-
- private:
-  struct Form {
-    std::string full;
-    std::string flat;
-    ValueId reshaped = ir::kAbsent;  // a reshape that has not been made: of this value
-  };
-
-  Form& form(ValueId id) { return forms_[static_cast<size_t>(id)]; }
-  const Shape& shape(ValueId id) const { return graph_.type(id).shape; }
-  DType dtype(ValueId id) const { return graph_.type(id).dtype; }
-
-  /// The name that the graph's output gives to a value, or none.
-  std::string wanted(ValueId id) const {
-    const auto it = wanted_.find(id);
-    return it == wanted_.end() ? std::string() : it->second;
-  }
-
-  bool can_be_flat(ValueId id) const {
-    return shape(id).rank() >= 2 && shape(id).back().is_static();
-  }
-
-  std::string full(ValueId id) {
-    if (id == ir::kAbsent) return {};
-    Form& f = form(id);
-    if (f.full.empty() && f.reshaped != ir::kAbsent) {
-      f.full = reshape(f.reshaped, shape(id), wanted(id));
-    } else if (f.full.empty()) {
-      f.full = reshape_from(f.flat, {}, shape(id), wanted(id));
+void Lowering::run(const std::vector<std::string>& inputs) {
+  size_t next = 0;
+  for (const Node& n : graph_.nodes()) {
+    if (n.kind() == OpKind::kInput) {
+      form(n.outputs[0]).full = inputs[next++];
+    } else if (n.outputs.empty() || !absorbed_.contains(n.outputs[0])) {
+      lower(n);
     }
-    return f.full;
   }
-
-  std::string flat(ValueId id) {
-    Form& f = form(id);
-    if (!f.flat.empty()) return f.flat;
-    if (shape(id).rank() == 2) return f.flat = full(id);
-    const bool is_pending = f.full.empty() && f.reshaped != ir::kAbsent;
-    f.flat = emit_.node("Reshape", {is_pending ? any(f.reshaped) : full(id),
-                                    emit_.ints({-1, shape(id).back().value()})});
-    return f.flat;
+  for (size_t i = 0; i < output_names_.size(); ++i) {
+    const std::string made = full(graph_.outputs()[i].value);
+    if (made != output_names_[i]) emit_.identity(made, output_names_[i]);
   }
+}
 
-  /// Whichever form there is: for what does not look at the shape.
-  std::string any(ValueId id) {
-    Form& f = form(id);
-    return f.full.empty() && !f.flat.empty() ? f.flat : full(id);
-  }
+OpLowering Lowering::by_name(const Node& n) {
+  std::vector<std::string> inputs;
+  for (const ValueId id : n.inputs) inputs.push_back(full(id));
+  return {emit_, graph_, n, std::move(inputs), wanted(n.outputs[0])};
+}
 
-  std::string reshape(ValueId from, const Shape& to, const std::string& name) {
-    const Form& f = form(from);
-    const bool is_flat = f.full.empty() && !f.flat.empty();
-    return reshape_from(any(from), is_flat ? Shape() : shape(from), to, name);
-  }
+void Lowering::say(const Node& n, std::string_view op_type, std::vector<std::string> inputs,
+                   const std::vector<Attribute>& attributes) {
+  set(n, emit_.node(op_type, inputs, attributes, n.name, wanted(n.outputs[0])));
+}
 
-  /// from: the shape of `value`, as far as it is known to be the same axis by axis.
-  std::string reshape_from(const std::string& value, const Shape& from, const Shape& to,
-                           const std::string& name) {
-    std::vector<Dim> entries = to.dims;
-    size_t open = 0, last_open = 0;
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i].is_static()) continue;
-      if (i < from.dims.size() && from.dims[i] == entries[i]) {
-        entries[i] = 0;  // "as it was"
-      } else {
-        ++open;
-        last_open = i;
-      }
-    }
-    if (open > 0) entries[last_open] = -1;  // what is left
-    return emit_.node("Reshape", {value, emit_.shape(entries)}, {}, "", name);
-  }
-
-  void set(const Node& n, std::string name) { form(n.outputs[0]).full = std::move(name); }
-
-  OpLowering by_name(const Node& n) {
+void Lowering::say_rows(const Node& n, std::string_view op_type,
+                        const std::vector<Attribute>& attributes) {
+  if (!goes_flat(n)) {
     std::vector<std::string> inputs;
     for (const ValueId id : n.inputs) inputs.push_back(full(id));
-    return {emit_, graph_, n, std::move(inputs), wanted(n.outputs[0])};
+    return say(n, op_type, inputs, attributes);
   }
-
-  void say(const Node& n, std::string_view op_type, std::vector<std::string> inputs,
-           const std::vector<Attribute>& attributes = {}) {
-    set(n, emit_.node(op_type, inputs, attributes, n.name, wanted(n.outputs[0])));
-  }
-
-  /// A row-wise op: flat, if an operand is flat already and all others can be or are spread over
-  /// rows; else full.
-  void say_rows(const Node& n, std::string_view op_type,
-                const std::vector<Attribute>& attributes = {}) {
-    if (!goes_flat(n)) {
-      std::vector<std::string> inputs;
-      for (const ValueId id : n.inputs) inputs.push_back(full(id));
-      return say(n, op_type, inputs, attributes);
-    }
-    std::vector<std::string> inputs;
-    for (const ValueId id : n.inputs)
-      inputs.push_back(id == ir::kAbsent || shape(id).rank() <= 1 ? full(id) : flat(id));
-    form(n.outputs[0]).flat = emit_.node(op_type, inputs, attributes, n.name, flat_name(n));
-  }
-
-  /// An output's name goes to its full form: a matrix has but one.
-  std::string flat_name(const Node& n) const {
-    return shape(n.outputs[0]).rank() == 2 ? wanted(n.outputs[0]) : std::string();
-  }
-
-  bool goes_flat(const Node& n) {
-    const Shape& out = shape(n.outputs[0]);
-    if (!can_be_flat(n.outputs[0])) return false;
-    bool any_flat = false;
-    for (const ValueId id : n.inputs) {
-      if (id == ir::kAbsent || shape(id).rank() <= 1) continue;
-      if (!can_be_flat(id) || shape(id).rank() != out.rank()) return false;
-      for (int64_t axis = 0; axis + 1 < out.rank(); ++axis) {
-        if (!(shape(id)[axis] == out[axis])) return false;
-      }
-      any_flat |= form(id).full.empty() && !form(id).flat.empty();
-    }
-    return any_flat;
-  }
-
-  void lower(const Node& n);
-  void lower_unary(const Node& n);
-  void lower_binary(const Node& n);
-  void lower_reduce(const Node& n);
-  void lower_slice(const Node& n);
-  void lower_expand(const Node& n, const std::string& value, const Shape& to);
-  void lower_linear(const Node& n);
-  void lower_param(const Node& n);
-  void lower_iota(const Node& n);
-  void lower_control(const Node& n);
-  void lower_activation(const Node& n);
-  void subgraph(const Graph& body, const std::vector<std::string>& inputs, size_t num_formal,
-                const std::vector<ir::Type>& formal_types, ::onnx::AttributeProto* attribute,
-                std::string_view name);
-
-  const Graph& graph_;
-  std::vector<std::string> output_names_;
-  int opset_;
-  const std::map<std::string, DType>& stored_;
-  Emitter& emit_;
-  Unsupported& unsupported_;
-  std::vector<Form> forms_;
-  std::map<ValueId, std::string> wanted_;
-  std::vector<std::string> weights_;
-};
-
-std::vector<Attribute> axis_attribute(int64_t axis) { return {Attribute::of("axis", axis)}; }
+  std::vector<std::string> inputs;
+  for (const ValueId id : n.inputs)
+    inputs.push_back(id == ir::kAbsent || shape(id).rank() <= 1 ? full(id) : flat(id));
+  form(n.outputs[0]).flat = emit_.node(op_type, inputs, attributes, n.name, flat_name(n));
+}
 
 void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an op
   const auto in = [&](size_t i) { return i < n.inputs.size() ? full(n.inputs[i]) : std::string(); };
@@ -406,7 +281,7 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
       form(n.outputs[0]).reshaped = n.inputs[0];
       return;  // made in the form that is asked for
     case OpKind::kTranspose:
-      return say(n, "Transpose", {in(0)}, {Attribute::of("perm", as<ir::Transpose>(*n.op).perm)});
+      return lower_transpose(n);
     case OpKind::kExpand:
       return lower_expand(n, in(0), as<ir::Expand>(*n.op).shape);
     case OpKind::kUnsqueeze:
@@ -464,8 +339,11 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
     case OpKind::kActivation:
       return lower_activation(n);
     case OpKind::kRmsNorm:
+      return lower_rms_norm(n);
     case OpKind::kRope:
+      return lower_rope(n);
     case OpKind::kAttention:
+      return lower_attention(n);
     case OpKind::kMoe:
     case OpKind::kSelectiveScan:
       break;  // never claimed: decomposed before
@@ -490,8 +368,24 @@ void Lowering::lower_unary(const Node& n) {
   say_rows(n, unary_op(fn));
 }
 
+/// Where heads and tokens change places, whoever needs it may take another form.
+void Lowering::lower_transpose(const Node& n) {
+  const std::vector<int64_t>& perm = as<ir::Transpose>(*n.op).perm;
+  if (target_.fusions && perm == std::vector<int64_t>{0, 2, 1, 3}) {
+    form(n.outputs[0]).pending = &n;
+    return;
+  }
+  say(n, "Transpose", {full(n.inputs[0])}, {Attribute::of("perm", perm)});
+}
+
 void Lowering::lower_binary(const Node& n) {
   const ir::BinaryKind fn = as<ir::Binary>(*n.op).fn;
+  const ValueId sum = n.outputs[0];
+  if (target_.fusions && fn == ir::BinaryKind::kAdd && can_be_flat(sum) &&
+      shape(n.inputs[0]) == shape(sum) && shape(n.inputs[1]) == shape(sum)) {
+    form(sum).pending = &n;  // a norm may make it
+    return;
+  }
   const std::string_view op_type = binary_op(fn);
   if (!op_type.empty()) return say_rows(n, op_type);
   if (fn == ir::BinaryKind::kMod || fn == ir::BinaryKind::kFmod)
@@ -516,6 +410,7 @@ void Lowering::lower_reduce(const Node& n) {
     return say(n, "Cast", {reduced}, {Attribute::of("to", onnx_dtype(DType::kBool))});
   }
   const int64_t rank = shape(n.inputs[0]).rank();
+  if (!form(n.inputs[0]).is_made()) make_pending(n.inputs[0]);
   const Form& f = form(n.inputs[0]);
   const bool of_rows =
       op.keepdims && op.axes.size() == 1 && ir::normal_axis(op.axes[0], rank, "Reduce") == rank - 1;
@@ -596,101 +491,8 @@ void Lowering::lower_activation(const Node& n) {
   fail(ErrorKind::kInternal, "[onnx] an activation was not decomposed: this is a bug in tranship");
 }
 
-void set_type(const ir::Type& type, const std::string& name, ::onnx::ValueInfoProto* info) {
-  info->set_name(name);
-  ::onnx::TypeProto::Tensor* tensor = info->mutable_type()->mutable_tensor_type();
-  tensor->set_elem_type(onnx_dtype(type.dtype));
-  ::onnx::TensorShapeProto* shape = tensor->mutable_shape();
-  for (const Dim& d : type.shape.dims) {
-    ::onnx::TensorShapeProto::Dimension* dimension = shape->add_dim();
-    if (d.is_static()) {
-      dimension->set_dim_value(d.value());
-    } else {
-      dimension->set_dim_param(d.text());
-    }
-  }
-}
-
-/// A sub-graph as an attribute. Its first `num_formal` inputs are its own, the others are values of
-/// the graph around it.
-void Lowering::subgraph(const Graph& body, const std::vector<std::string>& inputs,
-                        size_t num_formal, const std::vector<ir::Type>& formal_types,
-                        ::onnx::AttributeProto* attribute, std::string_view name) {
-  attribute->set_name(std::string(name));
-  attribute->set_type(::onnx::AttributeProto::GRAPH);
-  ::onnx::GraphProto* graph = attribute->mutable_g();
-  graph->set_name(body.name());
-  Emitter emit(*graph, &emit_);
-  for (size_t i = 0; i < num_formal; ++i) set_type(formal_types[i], inputs[i], graph->add_input());
-  std::vector<std::string> output_names;  // names are unique in the whole model
-  for (const ir::Output& o : body.outputs())
-    output_names.push_back(emit_.unique(body.name() + "/" + o.name));
-  Lowering inner(body, output_names, opset_, stored_, emit, unsupported_);
-  std::vector<std::string> values;
-  const std::vector<const Node*> nodes = body.inputs();
-  // Loop has an input more than its body in ours: ONNX passes the condition in.
-  size_t from = 0;
-  for (size_t i = 0; i < nodes.size(); ++i, ++from) {
-    if (name == "body" && i == 1 && inputs.size() > nodes.size()) ++from;
-    values.push_back(inputs[from]);
-  }
-  inner.run(values);
-  for (size_t i = 0; i < output_names.size(); ++i)
-    set_type(body.type(body.outputs()[i].value), output_names[i], graph->add_output());
-  weights_.insert(weights_.end(), inner.weights_.begin(), inner.weights_.end());
-}
-
-void Lowering::lower_control(const Node& n) {
-  std::vector<std::string> inputs;
-  for (const ValueId id : n.inputs) inputs.push_back(full(id));
-  const auto formal_name = [&](size_t i) {
-    return emit_.unique((n.name.empty() ? std::string(name(n.kind())) : n.name) + "/in_" +
-                        std::to_string(i));
-  };
-  std::vector<ir::Type> types;
-  for (const ValueId id : n.inputs) types.push_back(graph_.type(id));
-  // Sub-graphs first: the sizes that they make stand before the node.
-  ::onnx::NodeProto made;
-  std::vector<std::string> actual;
-  if (n.kind() == OpKind::kIf) {
-    actual = {inputs[0]};
-    const std::vector<std::string> captured(inputs.begin() + 1, inputs.end());
-    subgraph(*n.graphs[0], captured, 0, {}, made.add_attribute(), "then_branch");
-    subgraph(*n.graphs[1], captured, 0, {}, made.add_attribute(), "else_branch");
-  } else if (n.kind() == OpKind::kLoop) {
-    const auto carried = static_cast<size_t>(as<ir::Loop>(*n.op).num_carried);
-    actual.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(2 + carried));
-    std::vector<std::string> formal = inputs;
-    for (size_t i = 0; i < 2 + carried; ++i) formal[i] = formal_name(i);
-    subgraph(*n.graphs[0], formal, 2 + carried, types, made.add_attribute(), "body");
-  } else {
-    const auto& scan = as<ir::Scan>(*n.op);
-    const auto formals = static_cast<size_t>(scan.num_carried + scan.num_scanned);
-    actual.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(formals));
-    std::vector<std::string> formal = inputs;
-    for (size_t i = 0; i < formals; ++i) formal[i] = formal_name(i);
-    for (size_t i = static_cast<size_t>(scan.num_carried); i < formals; ++i)
-      types[i].shape.dims.erase(types[i].shape.dims.begin());
-    subgraph(*n.graphs[0], formal, formals, types, made.add_attribute(), "body");
-    ::onnx::AttributeProto* count = made.add_attribute();
-    count->set_name("num_scan_inputs");
-    count->set_type(::onnx::AttributeProto::INT);
-    count->set_i(scan.num_scanned);
-  }
-  ::onnx::NodeProto* node = emit_.raw_node(name(n.kind()), n.name);
-  made.set_name(node->name());
-  made.set_op_type(node->op_type());
-  for (const std::string& input : actual) made.add_input(input);
-  for (const ValueId id : n.outputs) {
-    form(id).full = wanted(id).empty() ? emit_.unique(node->name() + "_output") : wanted(id);
-    made.add_output(form(id).full);
-  }
-  node->Swap(&made);
-}
-
-}  // namespace
-
-bool claims(const ir::Node& node, int opset_version) {
+bool claims(const ir::Node& node, const Target& target) {
+  const int opset_version = target.opset_version;
   switch (node.kind()) {
     case OpKind::kLinear:
     case OpKind::kEmbedding:
@@ -712,12 +514,15 @@ bool claims(const ir::Node& node, int opset_version) {
           return false;
       }
     }
+    case OpKind::kRmsNorm:
+    case OpKind::kRope:
+      return target.fusions.has_value();
     default:
       return false;
   }
 }
 
-std::vector<std::string> lower_graph(const Graph& graph, int opset_version,
+std::vector<std::string> lower_graph(const Graph& graph, const Target& target,
                                      const std::map<std::string, DType>& stored,
                                      ::onnx::GraphProto& to, Unsupported& unsupported) {
   to.set_name(graph.name());
@@ -741,7 +546,7 @@ std::vector<std::string> lower_graph(const Graph& graph, int opset_version,
   for (const Node& n : graph.nodes()) {
     if (n.kind() == OpKind::kParam) emit.reserve(as<ir::Param>(*n.op).name);
   }
-  Lowering lowering(graph, output_names, opset_version, stored, emit, unsupported);
+  Lowering lowering(graph, output_names, target, stored, emit, unsupported);
   lowering.run(inputs);
   for (const ir::Output& o : graph.outputs())
     set_type(graph.type(o.value), o.name, to.add_output());

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "formats/onnx/fusions/provider.h"
 #include "ir/program.h"
 
 namespace onnx {  // the generated classes
@@ -14,9 +16,15 @@ class GraphProto;
 
 namespace tranship::onnx {
 
-/// Composites that ONNX has an operator for at an opset; the others are decomposed before
-/// lower_graph().
-bool claims(const ir::Node& node, int opset_version);
+/// What is lowered to.
+struct Target {
+  int opset_version = 20;
+  std::optional<Provider> fusions = {};  // whose own operators may be used; absent: standard ONNX
+};
+
+/// Composites that the target has an operator for, attention apart (fusions/grouped_attention.h);
+/// the others are decomposed before lower_graph().
+bool claims(const ir::Node& node, const Target& target);
 
 /// What lower_graph() could not say: op -> why. Filled for all nodes before anything is reported.
 using Unsupported = std::map<std::string, std::string>;
@@ -25,7 +33,7 @@ using Unsupported = std::map<std::string, std::string>;
 /// parameters are named. `stored`: dtypes of weights that are stored in another one than the
 /// graph's; a Cast stands before their use.
 /// -> names of the weights in the order of their first use.
-std::vector<std::string> lower_graph(const ir::Graph& graph, int opset_version,
+std::vector<std::string> lower_graph(const ir::Graph& graph, const Target& target,
                                      const std::map<std::string, DType>& stored,
                                      ::onnx::GraphProto& to, Unsupported& unsupported);
 

@@ -91,6 +91,40 @@ void count_nodes(const GraphProto& graph, ModelSummary& summary) {
   }
 }
 
+/// Inputs by how many nodes and sub-graphs may read them.
+std::map<std::string, size_t> count_reads(const GraphProto& graph) {
+  std::map<std::string, size_t> reads;
+  for (const auto& node : graph.node()) {
+    for (const std::string& input : node.input()) ++reads[input];
+    for (const auto& attribute : node.attribute()) {
+      std::vector<const GraphProto*> inner;
+      if (attribute.has_g()) inner.push_back(&attribute.g());
+      for (const GraphProto& part : attribute.graphs()) inner.push_back(&part);
+      for (const GraphProto* part : inner) {
+        for (const auto& [name, count] : count_reads(*part)) reads[name] += count;
+      }
+    }
+  }
+  return reads;
+}
+
+void find_in_place(const GraphProto& graph, ModelSummary& summary) {
+  constexpr int kPastKey = 3, kPresentKey = 1;
+  std::set<std::string> inputs, outputs;
+  for (const ValueInfo& input : summary.inputs) inputs.insert(input.name);
+  for (const ValueInfo& output : summary.outputs) outputs.insert(output.name);
+  const std::map<std::string, size_t> reads = count_reads(graph);
+  for (const auto& node : graph.node()) {
+    if (node.op_type() != "GroupQueryAttention") continue;
+    for (int i = 0; i < 2; ++i) {
+      if (node.input_size() <= kPastKey + i || node.output_size() <= kPresentKey + i) continue;
+      const std::string &from = node.input(kPastKey + i), &to = node.output(kPresentKey + i);
+      if (inputs.contains(from) && outputs.contains(to) && reads.at(from) == 1)
+        summary.in_place.emplace(from, to);
+    }
+  }
+}
+
 ModelProto parse(const MappedFile& file) {
   const size_t size = file.bytes().size();
   ModelProto model;
@@ -131,6 +165,7 @@ ModelSummary read_summary(const MappedFile& file) {
     summary.outputs.push_back(read_value(path, value));
   summary.num_nodes = static_cast<size_t>(graph.node_size());
   count_nodes(graph, summary);
+  find_in_place(graph, summary);
   return summary;
 }
 

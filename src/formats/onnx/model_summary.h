@@ -33,7 +33,10 @@ struct ModelSummary {
       operators;         // nodes by operator ("com.microsoft.Gelu"), sub-graphs included
   size_t num_nodes = 0;  // of the main graph
   size_t num_weights = 0;
-  std::vector<WeightInfo> weights;   // in the file's order
+  std::vector<WeightInfo> weights;  // in the file's order
+  /// Inputs that an operator can write where they are, with the outputs that this gives: the caches
+  /// of GroupQueryAttention. Nothing else looks at them, so that they may have room for more.
+  std::map<std::string, std::string> in_place = {};
   std::set<std::string> data_files;  // what weights outside of the file lie in, as the file says it
 };
 

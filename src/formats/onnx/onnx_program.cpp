@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file_hash.h"
 #include "formats/onnx/emitter.h"
+#include "formats/onnx/fusions/grouped_attention.h"
 #include "formats/onnx/lower.h"
 #include "ir/source_writer.h"
 #include "onnx-ml.pb.h"
@@ -66,6 +67,21 @@ struct OnnxProgram::Impl {
   std::string write_data(AtomicFile& file, const Sink& sink) const;
 };
 
+namespace {
+
+/// Names the domain of ONNX Runtime's own operators, if the graph has any.
+void add_contrib_opset(::onnx::ModelProto& model) {
+  for (const ::onnx::NodeProto& node : model.graph().node()) {
+    if (node.domain() != kContribDomain) continue;
+    ::onnx::OperatorSetIdProto* opset = model.add_opset_import();
+    opset->set_domain(std::string(kContribDomain));
+    opset->set_version(1);
+    return;
+  }
+}
+
+}  // namespace
+
 void OnnxProgram::Impl::lower(const ir::Program& program) {
   std::map<std::string, DType> stored;
   if (options.weights == Weights::kReference) {
@@ -74,12 +90,15 @@ void OnnxProgram::Impl::lower(const ir::Program& program) {
                      source->uncast() != nullptr ? source->uncast()->dtype() : source->dtype());
     }
   }
+  const Target target = {options.opset_version, options.fusions};
   Unsupported unsupported;
   std::vector<std::vector<std::string>> used;
   for (const ir::Component& c : program.components) {
     std::unique_ptr<ir::Graph> graph = c.graph->clone();
+    std::set<const ir::Node*> kept;  // the pipeline decomposes before it does anything else
+    if (target.fusions) kept = grouped_attentions(*graph);
     passes::run_pipeline(graph,
-                         [&](const ir::Node& n) { return claims(n, options.opset_version); });
+                         [&](const ir::Node& n) { return claims(n, target) || kept.contains(&n); });
     ::onnx::ModelProto& model = models.emplace_back();
     model.set_ir_version(ir_version(options.opset_version));
     model.set_producer_name("tranship");
@@ -87,8 +106,8 @@ void OnnxProgram::Impl::lower(const ir::Program& program) {
     ::onnx::OperatorSetIdProto* opset = model.add_opset_import();
     opset->set_domain("");
     opset->set_version(options.opset_version);
-    used.push_back(
-        lower_graph(*graph, options.opset_version, stored, *model.mutable_graph(), unsupported));
+    used.push_back(lower_graph(*graph, target, stored, *model.mutable_graph(), unsupported));
+    add_contrib_opset(model);
     names.push_back(c.name);
   }
   if (!unsupported.empty()) {

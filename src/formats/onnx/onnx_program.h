@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/onnx/fusions/provider.h"
 #include "ir/program.h"
 #include "tranship/sink.h"
 
@@ -21,6 +22,7 @@ enum class Weights {
 struct OnnxOptions {
   int opset_version = 20;  // 18 to 24
   Weights weights = Weights::kExternal;
+  std::optional<Provider> fusions = {};  // whose own operators may be used; absent: standard ONNX
 };
 
 /// A file that save() will write, or has written.

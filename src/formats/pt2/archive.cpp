@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMaxTextBytes = size_t{1} << 29;
 constexpr size_t kMaxInflatedBytes = size_t{1} << 32;  // of compressed weights, together
 constexpr size_t kMaxSmallBytes = 64;
+constexpr size_t kMaxSampleBytes = size_t{1} << 26;
 constexpr int64_t kMaxExpandedElements = int64_t{1} << 24;
 
 /// The bytes of a storage: in the mapped file, or in memory if they were compressed.
@@ -37,6 +38,10 @@ class Opener {
     archive.program = read_program(file_, text("models/model.json"));
     archive.weights = tensors("data/weights/");
     archive.constants = tensors("data/constants/");
+    if (const ZipRecord* samples = find("data/sample_inputs/model.pt");
+        samples != nullptr && samples->size <= kMaxSampleBytes) {
+      archive.sample_inputs = zip_.text(*samples, kMaxSampleBytes);
+    }
     return archive;
   }
 

@@ -22,10 +22,11 @@ struct Archive {
   ExportedProgram program;
   std::map<std::string, StoredTensor> weights;    // parameters and persistent buffers
   std::map<std::string, StoredTensor> constants;  // other buffers and tensor constants
+  std::string sample_inputs;  // a pickle, which is not run; empty if there is none, or a huge one
 };
 
 /// Opens what torch.export.save of torch 2.8 or newer wrote; weights stay in the mapped file, which
-/// the archive's sources keep open. Sample inputs are not read.
+/// the archive's sources keep open.
 /// Errors: io; corrupt for an archive that is not whole, a tensor outside of its storage, a missing
 /// record; unsupported for older files, several models none of which is "model", dtypes that no
 /// tensor of ours can have, pickled subclasses.

@@ -93,6 +93,13 @@ TEST_F(ArchiveTest, a_program_by_hand_is_read) {
   EXPECT_EQ(graph.symbols().at("s0"), (ir::Range{0, 9}));
 }
 
+TEST_F(ArchiveTest, sample_inputs_are_kept_unread) {
+  TestArchive archive = good();
+  EXPECT_EQ(import(archive).sample_inputs, "");
+  archive.records.push_back({.name = "m/data/sample_inputs/model.pt", .content = "no pickle"});
+  EXPECT_EQ(import(archive).sample_inputs, "no pickle");
+}
+
 TEST_F(ArchiveTest, every_truncation_is_an_error) {
   const std::string whole = bytes_of(good());
   for (size_t size = 0; size < whole.size(); ++size) {

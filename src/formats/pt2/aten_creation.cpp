@@ -134,17 +134,19 @@ Results arange_step(Call& call) {
 
 /// From both ends, so that the last one is exact.
 Results linspace(Call& call) {
-  const double begin = call.real("start"), end = call.real("end");
+  const Number start = call.number("start"), stop = call.number("end");
   const Dim steps = call.size("steps");
   const DType dtype = call.dtype("dtype").value_or(DType::kF32);
   ignore_placement(call);
   ir::Graph& g = call.graph();
-  if (steps == Dim(1)) return {cast(unsqueeze(scalar(g, DType::kF64, begin), {0}), dtype)};
+  const Value begin = number_value(g, start, DType::kF64);
+  const Value end = number_value(g, stop, DType::kF64);
+  if (steps == Dim(1)) return {cast(unsqueeze(begin, {0}), dtype)};
   const Value i = cast(iota(g, steps), DType::kF64);
   const Value last = cast(number_value(g, steps - 1, DType::kI64), DType::kF64);
-  const Value step = scalar(g, DType::kF64, end - begin) / last;
+  const Value step = (end - begin) / last;
   const Value from_begin = i * step + begin;
-  const Value from_end = scalar(g, DType::kF64, end) - (last - i) * step;
+  const Value from_end = end - (last - i) * step;
   const Value half = cast(number_value(g, floor_div(steps, 2), DType::kI64), DType::kF64);
   return {cast(where(compare(CompareKind::kLess, i, half), from_begin, from_end), dtype)};
 }

@@ -135,12 +135,16 @@ Value batch_norm_of(const BatchNorm& b, double eps) {
 
 Results batch_norm(Call& call) {
   const BatchNorm b = batch_norm_operands(call);
-  if (call.flag("training", false) || !b.mean || !b.variance)
+  const bool own = call.flag("training", false);
+  if (own ? b.mean || b.variance : !b.mean || !b.variance)
     fail(ErrorKind::kUnsupported, "batch_norm in training: capture the model after .eval()");
   call.ignore({"momentum"});
   const double eps = call.real("eps");
   call.ignore({"cudnn_enabled"});
-  return {batch_norm_of(b, eps)};
+  if (!own) return {batch_norm_of(b, eps)};
+  std::vector<int64_t> axes = all_axes(b.x.rank());
+  axes.erase(axes.begin() + 1);
+  return {affine(with_own_statistics(b.x, axes, eps), b.weight, b.bias)};
 }
 
 Results batch_norm_inference(Call& call) {

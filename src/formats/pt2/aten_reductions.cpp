@@ -374,6 +374,7 @@ constexpr std::array kRows = std::to_array<Row>({
     {"aten.any.dim", truth<kAny>},
     {"aten.any.dims", truth<kAny>},
     {"aten.all.default", truth_of_all<kAll>},
+    {"aten._is_all_true.default", truth_of_all<kAll>},
     {"aten.all.dim", truth<kAll>},
     {"aten.all.dims", truth<kAll>},
     {"aten.var.default", var},

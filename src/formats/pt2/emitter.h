@@ -20,6 +20,8 @@ class Emitter {
 
   /// A graph's input. -> its name, `wanted` or that with a number behind it.
   std::string placeholder(const std::string& wanted, const ir::Type& type);
+  /// A name for an input that is no tensor.
+  std::string constant_placeholder(const std::string& wanted) { return unique(wanted); }
   /// Where a size can be read from: an axis of a tensor. The first one counts.
   void set_origin(const ir::Dim& size, const std::string& tensor, int64_t axis);
   /// The same for all axes of a tensor.

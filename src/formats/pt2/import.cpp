@@ -71,6 +71,11 @@ class Run {
     out.example_sizes = std::move(example_sizes_);
     out.input_constants = std::move(input_constants_);
     out.output_constants = std::move(output_constants_);
+    out.inputs = std::move(inputs_);
+    out.outputs = std::move(outputs_);
+    out.argument_names = program_.argument_names;
+    out.sizes = std::move(sizes_);
+    out.sample_inputs = archive_.sample_inputs;
     out.unmapped = importer_.unmapped();
     return out;
   }
@@ -121,6 +126,8 @@ class Run {
   std::map<std::string, int64_t> example_sizes_;
   std::vector<ConstantLeaf> input_constants_;
   std::vector<ConstantLeaf> output_constants_;
+  std::vector<Leaf> inputs_, outputs_;
+  std::vector<std::string> sizes_;
 };
 
 bool is_identifier(const std::string& text) {
@@ -254,6 +261,13 @@ std::string json_of(const Argument& argument) {
   return "null";
 }
 
+/// A constant as model.json has it.
+std::string argument_json(const Argument& argument) {
+  const std::string json = json_of(argument);
+  if (json == "null") return R"({"as_none":true})";
+  return fmt::format("{{\"{}\":{}}}", tag_of(argument), json);
+}
+
 void Run::bind_user_input(size_t i, size_t leaf) {
   const Argument& argument = program_.graph.inputs[i];
   std::string name = names_.inputs[leaf];
@@ -266,6 +280,7 @@ void Run::bind_user_input(size_t i, size_t leaf) {
                                           shape_of(meta, tensor->name));
     scope_.tensors[tensor->name] = reference;
     originals_[name] = reference;
+    inputs_.push_back({both ? "input." + name : name, tensor->name});
     return;
   }
   const auto* integer = std::get_if<IntArgument>(&argument);
@@ -273,6 +288,7 @@ void Run::bind_user_input(size_t i, size_t leaf) {
   if (symbol != nullptr) return bind_size(name.empty() ? symbol->text : name, symbol->text);
   if (name.empty()) name = program_.inputs[i].target;
   input_constants_.push_back({static_cast<int64_t>(leaf), name, json_of(argument)});
+  inputs_.push_back({"", name, argument_json(argument)});
 }
 
 void Run::note_examples(const TensorMeta& meta) {
@@ -295,6 +311,8 @@ void Run::bind_size(const std::string& leaf, const std::string& name) {
   item.value = importer_.symbols().birth(wanted);
   const Dim made = item.value;
   graph_->add_one(ir::make(std::move(item)), {add_input(leaf, DType::kI64, {})});
+  inputs_.push_back({leaf, name});
+  sizes_.push_back(leaf);
   if (wanted && !(*wanted == made)) graph_->assume(made, *wanted);
   scope_.numbers[name] = wanted.value_or(made);
 }
@@ -439,6 +457,7 @@ void Run::add_outputs() {
     const auto index = static_cast<int64_t>(leaf++);
     if (std::holds_alternative<TensorArgument>(outputs[i])) {
       add_output(name, reference_of(outputs[i], "the output '" + name + "'").value());
+      outputs_.push_back({graph_->outputs().back().name, name});
       continue;
     }
     const std::string json = json_of(outputs[i]);
@@ -448,8 +467,11 @@ void Run::add_outputs() {
     if (is_number && json == "null") {  // a size
       const std::vector<Actual> actual = actuals_of(outputs[i], scope_);
       add_output(name, to_value(*graph_, std::get<Number>(actual.at(0))));
+      outputs_.push_back({graph_->outputs().back().name, name});
+      sizes_.push_back(outputs_.back().port);
     } else {
       output_constants_.push_back({index, name, json});
+      outputs_.push_back({"", name, argument_json(outputs[i])});
     }
   }
   add_written_outputs();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/pt2/archive.h"
+#include "formats/pt2/python_value.h"
 #include "ir/program.h"
 
 namespace tranship::pt2 {
@@ -37,6 +38,11 @@ struct ImportedProgram {
   std::map<std::string, int64_t> example_sizes;
   std::vector<ConstantLeaf> input_constants;
   std::vector<ConstantLeaf> output_constants;
+  /// All leaves in order, by the ports of the component; and the names of arguments.
+  std::vector<Leaf> inputs, outputs;
+  std::vector<std::string> argument_names;
+  std::vector<std::string> sizes;  // ports of leaves that are ints in Python, given in each call
+  std::string sample_inputs;       // as the file has them
   std::vector<Unmapped> unmapped;
 };
 

@@ -26,6 +26,10 @@ std::string constant_spec(const std::string& name, const std::string& constant) 
       constant);
 }
 
+std::string constant_input_spec(const std::string& name, const std::string& value) {
+  return fmt::format(R"({{"constant_input":{{"name":{},"value":{}}}}})", json_text(name), value);
+}
+
 std::string user_spec(std::string_view kind, const std::string& name) {
   return fmt::format(R"({{"{}":{{"arg":{}}}}})", kind, as_tensor(name));
 }
@@ -72,12 +76,16 @@ class GraphLowering {
   }
 
   void add_input(const Leaf& leaf) {
+    if (!leaf.constant.empty()) {
+      user_inputs_.push_back({emit_.constant_placeholder(leaf.name), leaf.constant});
+      return;
+    }
     const ir::ValueId id = input_of(graph_, leaf.port);
     check(id != ir::kAbsent, "pt2: the graph has no input " + leaf.port);
     const ir::Type& type = graph_.type(id);
     std::string name = emit_.placeholder(leaf.name, type);
     emit_.set_origins(type.shape, name);
-    user_inputs_.push_back(name);
+    user_inputs_.push_back({name, {}});
     lowering_.set_name(id, std::move(name));
   }
 
@@ -115,7 +123,7 @@ class GraphLowering {
     };
     for (const ir::ValueId id : made) keep(id);
     for (const Leaf& leaf : outputs) {
-      if (!made.contains(output(leaf))) keep(output(leaf));
+      if (leaf.constant.empty() && !made.contains(output(leaf))) keep(output(leaf));
     }
     for (const InPlace& state : in_place_) {
       if (state.is_slots) continue;  // written by its node
@@ -129,7 +137,8 @@ class GraphLowering {
   LoweredGraph assemble(const std::vector<Leaf>& outputs) {
     std::vector<std::string> results, output_specs;
     for (const Leaf& leaf : outputs) {
-      results.push_back(as_tensor(lowering_.tensor(output(leaf))));  // may make one more constant
+      results.push_back(leaf.constant.empty() ? as_tensor(lowering_.tensor(output(leaf)))
+                                              : leaf.constant);  // may make one more constant
       output_specs.push_back(fmt::format(R"({{"user_output":{{"arg":{}}}}})", results.back()));
     }
     LoweredGraph lowered;
@@ -145,9 +154,11 @@ class GraphLowering {
       input_specs.push_back(constant_spec(name, constant));
       lowered.constants.emplace_back(constant, value);
     }
-    for (const std::string& name : user_inputs_) {
-      placeholders.push_back(as_tensor(name));
-      input_specs.push_back(user_spec("user_input", name));
+    for (const UserInput& input : user_inputs_) {
+      placeholders.push_back(input.constant.empty() ? as_tensor(input.name) : input.constant);
+      input_specs.push_back(input.constant.empty()
+                                ? user_spec("user_input", input.name)
+                                : constant_input_spec(input.name, input.constant));
     }
     lowered.graph = emit_.json(placeholders, results);
     lowered.signature = fmt::format("{{\"input_specs\":[\n{}\n],\"output_specs\":[\n{}\n]}}",
@@ -158,11 +169,15 @@ class GraphLowering {
   }
 
   using Named = std::pair<std::string, std::string>;  // placeholder, weight
+  struct UserInput {
+    std::string name;
+    std::string constant;  // as Leaf has it
+  };
   const ir::Graph& graph_;
   Emitter emit_;
   Lowering lowering_;
   std::vector<Named> parameters_;
-  std::vector<std::string> user_inputs_;
+  std::vector<UserInput> user_inputs_;
   std::vector<InPlace> in_place_;
 };
 

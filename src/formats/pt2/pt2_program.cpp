@@ -16,16 +16,14 @@ namespace {
 
 constexpr std::string_view kTorchVersion = "2.13.0";  // whose format this is
 
-/// The names of a dict's items, as JSON.
-std::string names_json(const PythonValue& dict) {
+std::string names_json(const std::vector<std::string>& names) {
   std::string text;
-  for (const std::string& name : dict.names) text += (text.empty() ? "" : ",") + json_text(name);
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + json_text(name);
   return "[" + text + "]";
 }
 
-std::string document_of(const LoweredGraph& lowered, const PythonCall& call,
+std::string document_of(const LoweredGraph& lowered, const RecordedCall& call,
                         const SymbolTable& symbols) {
-  const PythonValue arguments = PythonValue::tuple({PythonValue::tuple({}), call.kwargs});
   return fmt::format(
       R"({{"graph_module":{{"graph":{},
 "signature":{},
@@ -35,8 +33,8 @@ std::string document_of(const LoweredGraph& lowered, const PythonCall& call,
 "forward_arg_names":{}}}}}],"metadata":{{}},"treespec_namedtuple_fields":{{}}}},
 "opset_version":{{"aten":10}},"range_constraints":{},"schema_version":{{"major":8,"minor":20}},)"
       R"("verifiers":["{}"],"torch_version":"{}","guards_code":[]}})",
-      lowered.graph, lowered.signature, json_text(tree_spec(arguments)),
-      json_text(tree_spec(call.result)), names_json(call.kwargs), symbols.range_constraints(),
+      lowered.graph, lowered.signature, json_text(call.in_spec), json_text(call.out_spec),
+      names_json(call.argument_names), symbols.range_constraints(),
       lowered.is_functional ? "ATEN" : "TRAINING", kTorchVersion);
 }
 
@@ -51,18 +49,30 @@ std::string config_json(const std::vector<std::string>& payloads) {
   return fmt::format("{{\"config\":{{\n{}\n}}}}", fmt::join(payloads, ",\n"));
 }
 
-/// The sizes of a graph's inputs in an example call.
+/// The size and kind of a graph's input in an example call.
 SampleTensor sample_of(const ir::Graph& graph, const std::string& port,
-                       const SymbolTable& symbols) {
+                       const std::map<std::string, int64_t>& examples) {
   SampleTensor sample;
   for (const ir::Node* node : graph.inputs()) {
     const auto& input = ir::as<ir::Input>(*node->op);
     if (input.name != port) continue;
     sample.dtype = input.dtype;
-    for (const ir::Dim& dim : input.shape.dims) sample.sizes.push_back(symbols.example(dim));
+    for (const ir::Dim& dim : input.shape.dims) sample.sizes.push_back(dim.evaluate(examples));
     sample.of_ones = port.find("mask") != port.npos;  // all tokens are there
   }
   return sample;
+}
+
+RecordedCall recorded(const PythonCall& call, const ir::Graph& graph,
+                      const std::map<std::string, int64_t>& examples) {
+  const PythonValue arguments = PythonValue::tuple({PythonValue::tuple({}), call.kwargs});
+  const auto tensor_of = [&](const std::string& port) { return sample_of(graph, port, examples); };
+  return {.in_spec = tree_spec(arguments),
+          .out_spec = tree_spec(call.result),
+          .argument_names = call.kwargs.names,
+          .inputs = leaves(call.kwargs),
+          .outputs = leaves(call.result),
+          .sample_inputs = pickle(arguments, tensor_of)};
 }
 
 }  // namespace
@@ -117,27 +127,31 @@ ZipWriter records_of(const std::string& root, const LoweredGraph& lowered,
 
 Pt2Program Pt2Program::lower(const ir::Program& program, const std::vector<PythonCall>& calls,
                              const std::map<std::string, int64_t>& examples) {
+  std::vector<RecordedCall> all;
+  for (size_t i = 0; i < calls.size(); ++i)
+    all.push_back(recorded(calls[i], *program.components[i].graph, examples));
+  return lower(program, all, examples);
+}
+
+Pt2Program Pt2Program::lower(const ir::Program& program, const std::vector<RecordedCall>& calls,
+                             const std::map<std::string, int64_t>& examples) {
   auto impl = std::make_shared<Impl>();
   Unsupported unsupported;
   for (size_t i = 0; i < program.components.size(); ++i) {
     const ir::Component& component = program.components[i];
+    const RecordedCall& call = calls[i];
     std::unique_ptr<ir::Graph> graph = component.graph->clone();
     spell_out_masks(graph);
     passes::run_pipeline(graph, claims);
     const SymbolTable symbols(*graph, examples);
     const LoweredGraph lowered =
-        lower_graph(*graph, leaves(calls[i].kwargs), leaves(calls[i].result), component.states,
-                    symbols, unsupported);
-    const auto tensor_of = [&](const std::string& port) {
-      return sample_of(*graph, port, symbols);
-    };
-    const PythonValue arguments = PythonValue::tuple({PythonValue::tuple({}), calls[i].kwargs});
-    std::string model = document_of(lowered, calls[i], symbols);
+        lower_graph(*graph, call.inputs, call.outputs, component.states, symbols, unsupported);
+    std::string model = document_of(lowered, call, symbols);
     impl->archives.push_back({.component = component.name,
                               .num_nodes = lowered.num_nodes,
                               .model_json = model,
                               .zip = records_of(component.name, lowered, program, std::move(model),
-                                                pickle(arguments, tensor_of))});
+                                                call.sample_inputs)});
   }
   if (!unsupported.empty()) {
     std::vector<std::string> all;

@@ -19,6 +19,14 @@ struct PythonCall {
   PythonValue result;
 };
 
+/// The same as PyTorch records it: what an imported program has.
+struct RecordedCall {
+  std::string in_spec, out_spec;  // tree specs
+  std::vector<std::string> argument_names;
+  std::vector<Leaf> inputs, outputs;
+  std::string sample_inputs;  // a pickle
+};
+
 /// A file that save() will write, or has written.
 struct PlannedFile {
   std::string name;
@@ -34,6 +42,8 @@ class Pt2Program {
   /// calls: one a component. examples: a size for each symbol; sample inputs have these sizes.
   /// Errors: unsupported for an op or dtype that ATen has no word for (all of them at once).
   static Pt2Program lower(const ir::Program& program, const std::vector<PythonCall>& calls,
+                          const std::map<std::string, int64_t>& examples);
+  static Pt2Program lower(const ir::Program& program, const std::vector<RecordedCall>& calls,
                           const std::map<std::string, int64_t>& examples);
 
   std::vector<std::string> components() const;

@@ -45,6 +45,15 @@ Value as_f64(ir::Graph& graph, const Number& number) {
   return cast(to_value(graph, number), DType::kF64);
 }
 
+/// An int that the graph computes.
+Dim born(Value value, ir::Graph& graph, Symbols& symbols) {
+  ir::Item item;
+  item.value = symbols.birth(std::nullopt);
+  const Dim size = item.value;
+  graph.add_one(ir::make(std::move(item)), {value});
+  return size;
+}
+
 struct Arithmetic {
   std::string_view name;
   BinaryKind fn;
@@ -205,12 +214,7 @@ Number rounded(UnaryKind fn, const Number& a, ir::Graph& graph, Symbols& symbols
     if (fn == UnaryKind::kCeil) return ceil_div(q->numerator, q->denominator);
     if (fn == UnaryKind::kFloor || positive) return floor_div(q->numerator, q->denominator);
   }
-  ir::Item item;
-  item.value = symbols.birth(std::nullopt);
-  const Value whole = cast(unary(fn, as_f64(graph, a)), DType::kI64);
-  const Dim size = item.value;
-  graph.add_one(ir::make(std::move(item)), {whole});
-  return size;
+  return born(cast(unary(fn, as_f64(graph, a)), DType::kI64), graph, symbols);
 }
 
 Number as_float(const Number& a) {
@@ -267,6 +271,14 @@ Number binary_operator(std::string_view target, const Number& a, const Number& b
   fail(ErrorKind::kUnsupported, "the operator, or numbers of this kind");
 }
 
+/// One of two ints, as what is only known when the graph runs says.
+Number chosen(const Number& condition, const Number& yes, const Number& no, ir::Graph& graph,
+              Symbols& symbols) {
+  if (as_int(yes) == nullptr || as_int(no) == nullptr) refuse("torch.sym_ite");
+  const Value value = where(to_value(graph, condition), to_value(graph, yes), to_value(graph, no));
+  return born(value, graph, symbols);
+}
+
 }  // namespace
 
 bool is_python_operator(std::string_view target) {
@@ -302,9 +314,8 @@ Number call_python_operator(std::string_view target, const std::vector<Number>& 
                             ir::Graph& graph, Symbols& symbols) {
   if (arguments.size() == 1) return unary_operator(target, arguments[0], graph, symbols);
   if (target == "torch.sym_ite" && arguments.size() == 3) {
-    const auto* truth = std::get_if<bool>(&arguments[0]);
-    if (truth == nullptr) refuse(target);
-    return arguments[*truth ? 1 : 2];
+    if (const auto* truth = std::get_if<bool>(&arguments[0])) return arguments[*truth ? 1 : 2];
+    return chosen(arguments[0], arguments[1], arguments[2], graph, symbols);
   }
   if (arguments.size() != 2) fail(ErrorKind::kUnsupported, "the number of its arguments");
   return binary_operator(target, arguments[0], arguments[1], graph, symbols.bounds);

@@ -55,6 +55,8 @@ struct Leaf {
   std::string port;
   /// As torch.export names it: "input_ids", "past_key_values_3".
   std::string name;
+  /// No tensor but the same in each call: an argument of model.json, {"as_none":true}.
+  std::string constant = {};
 };
 std::vector<Leaf> leaves(const PythonValue& value);
 

@@ -27,10 +27,11 @@ TEST(PythonValue, leaves_are_named_as_torch_export_names_them) {
        {"mask", PythonValue::dict({{"full", PythonValue::tensor("mask.full")}})},
        {"cache", cache()},
        {"encoded", PythonValue::output("module:Output", {{"state", PythonValue::tensor("e")}})}});
-  EXPECT_THAT(leaves(kwargs),
-              ElementsAre(FieldsAre("ids", "ids"), FieldsAre("mask.full", "mask_full"),
-                          FieldsAre("in.keys", "cache_0"), FieldsAre("in.values", "cache_1"),
-                          FieldsAre("e", "encoded_state")));
+  EXPECT_THAT(
+      leaves(kwargs),
+      ElementsAre(FieldsAre("ids", "ids", ""), FieldsAre("mask.full", "mask_full", ""),
+                  FieldsAre("in.keys", "cache_0", ""), FieldsAre("in.values", "cache_1", ""),
+                  FieldsAre("e", "encoded_state", "")));
 }
 
 // What torch.utils._pytree.treespec_dumps gives.

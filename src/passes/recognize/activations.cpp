@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "passes/recognize/match.h"
+#include "passes/match.h"
 #include "passes/recognize/recognize.h"
 #include "passes/rewrite.h"
 

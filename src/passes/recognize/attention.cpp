@@ -1,4 +1,4 @@
-#include "passes/recognize/match.h"
+#include "passes/match.h"
 #include "passes/recognize/recognize.h"
 #include "passes/rewrite.h"
 
@@ -13,20 +13,16 @@ using match::operand;
 
 /// k of [B, K, T, D] repeated for its query heads, [B, K * G, T, D]: Reshape(Expand(Unsqueeze(k))).
 Value under_repeat(const Value& v) {
-  if (op_of<ir::Reshape>(v) == nullptr || v.rank() != 4) return {};
-  const Value wide = operand(v, 0);
-  if (op_of<ir::Expand>(wide) == nullptr || wide.rank() != 5) return {};
+  const Value wide = op_of<ir::Reshape>(v) != nullptr ? operand(v, 0) : Value();
+  if (v.rank() != 4 || op_of<ir::Expand>(wide) == nullptr || wide.rank() != 5) return {};
   const Value column = operand(wide, 0);
-  if (column.rank() != 5 || !(column.shape()[2] == Dim(1))) return {};
+  const ir::Shape& to = wide.shape();
+  const ir::Shape once = {to[0], to[1], 1, to[3], to[4]},
+                  all = {to[0], to[1] * to[2], to[3], to[4]};
+  if (!(column.shape() == once) || !(v.shape() == all)) return {};
   const auto* unsqueeze = op_of<ir::Unsqueeze>(column);
   const bool added = unsqueeze != nullptr && unsqueeze->axes.size() == 1 &&
                      match::axis_of(unsqueeze->axes[0], column) == 2;
-  const ir::Shape &from = column.shape(), &to = wide.shape(), &out = v.shape();
-  for (const int64_t axis : {0, 1, 3, 4}) {
-    if (!(from[axis] == to[axis])) return {};
-  }
-  if (!(out[0] == to[0]) || !(out[1] == to[1] * to[2]) || !(out[2] == to[3]) || !(out[3] == to[4]))
-    return {};
   return added ? operand(column, 0) : ir::squeeze(column, {2});
 }
 

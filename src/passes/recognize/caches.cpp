@@ -1,4 +1,4 @@
-#include "passes/recognize/match.h"
+#include "passes/match.h"
 #include "passes/recognize/recognize.h"
 #include "passes/rewrite.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "passes/recognize/match.h"
+#include "passes/match.h"
 
 namespace tranship::passes {
 namespace {
@@ -14,24 +14,9 @@ using ir::OpKind;
 using ir::Value;
 using match::op_of;
 using match::operand;
-using Place = std::vector<Linear>;
 
-/// Another tensor at another place that holds the same.
-struct Elsewhere {
-  Value v;
-  Place place;
-};
-
-/// The place in an operand that was broadcast to the shape of a result: axes counted from the back,
-/// those of size 1 at 0.
-Place in_operand(const Value& operand, const Place& place) {
-  const size_t rank = static_cast<size_t>(operand.rank()), skipped = place.size() - rank;
-  Place out(place.begin() + static_cast<std::ptrdiff_t>(skipped), place.end());
-  for (size_t i = 0; i < rank; ++i) {
-    if (operand.shape()[static_cast<int64_t>(i)] == Dim(1))
-      out[i] = Linear::number(0, out[i].coefficients.size());
-  }
-  return out;
+size_t coordinates_of(const Place& place) {
+  return place.empty() ? 0 : place[0].coefficients.size();
 }
 
 std::vector<bool> marked(const std::vector<int64_t>& axes, const Value& v) {
@@ -129,8 +114,20 @@ std::optional<Elsewhere> in_part(const Value& v, const Place& place) {
   return std::nullopt;
 }
 
-/// Through an op that moves elements, and no more.
-std::optional<Elsewhere> moved(const Value& v, const Place& place, size_t coordinates) {
+}  // namespace
+
+Place in_operand(const Value& operand, const Place& place) {
+  const size_t rank = static_cast<size_t>(operand.rank()), skipped = place.size() - rank;
+  Place out(place.begin() + static_cast<std::ptrdiff_t>(skipped), place.end());
+  for (size_t i = 0; i < rank; ++i) {
+    if (operand.shape()[static_cast<int64_t>(i)] == Dim(1))
+      out[i] = Linear::number(0, out[i].coefficients.size());
+  }
+  return out;
+}
+
+std::optional<Elsewhere> moved_from(const Value& v, const Place& place) {
+  const size_t coordinates = coordinates_of(place);
   const Value x = match::producer(v).inputs.empty() ? Value() : operand(v, 0);
   switch (match::producer(v).kind()) {
     case OpKind::kUnsqueeze:
@@ -169,9 +166,7 @@ std::optional<Elsewhere> moved(const Value& v, const Place& place, size_t coordi
   }
 }
 
-size_t coordinates_of(const Place& place) {
-  return place.empty() ? 0 : place[0].coefficients.size();
-}
+namespace {
 
 std::optional<Linear> number_of_binary(const Value& v, const Place& place, size_t coordinates) {
   const Value a = operand(v, 0), b = operand(v, 1);
@@ -206,6 +201,13 @@ std::optional<Conditions> comparison(const Value& v, const Place& place) {
     default:
       return std::nullopt;
   }
+}
+
+bool is_all_true(const Tensor& tensor) {
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    if (tensor.at(i) == 0) return false;
+  }
+  return true;
 }
 
 /// a and b: the conditions of both.
@@ -251,7 +253,7 @@ Linear operator-(const Linear& a, const Linear& b) {
   return a + negative;
 }
 
-std::optional<Linear> number_at(const Value& v, std::vector<Linear> place) {
+std::optional<Linear> number_at(const Value& v, Place place) {
   const size_t coordinates = coordinates_of(place);
   if (const auto* dim = op_of<ir::DimToTensor>(v)) return Linear::number(dim->dim, coordinates);
   if (op_of<ir::Iota>(v) != nullptr) return place[0];
@@ -259,22 +261,24 @@ std::optional<Linear> number_at(const Value& v, std::vector<Linear> place) {
   if (const auto c = match::number(v)) return Linear::number(static_cast<int64_t>(*c), coordinates);
   if (op_of<ir::Cast>(v) != nullptr) return number_at(operand(v, 0), std::move(place));
   if (op_of<ir::Binary>(v) != nullptr) return number_of_binary(v, place, coordinates);
-  const auto elsewhere = moved(v, place, coordinates);
+  const auto elsewhere = moved_from(v, place);
   return elsewhere ? number_at(elsewhere->v, elsewhere->place) : std::nullopt;
 }
 
-std::optional<Conditions> conditions_at(const Value& v, std::vector<Linear> place) {
+std::optional<Conditions> conditions_at(const Value& v, Place place) {
   if (const auto truth = match::number(v)) {
     if (*truth == 0) return std::nullopt;
     return Conditions{};
   }
+  if (const Tensor* known = match::constant(v); known != nullptr && is_all_true(*known))
+    return Conditions{};
   if (op_of<ir::Cast>(v) != nullptr && operand(v, 0).dtype() == DType::kBool)
     return conditions_at(operand(v, 0), std::move(place));
   if (op_of<ir::Compare>(v) != nullptr) {
     if (auto compared = comparison(v, place)) return compared;
   }
   if (match::binary(v, BinaryKind::kAnd)) return both(v, place);
-  if (const auto elsewhere = moved(v, place, coordinates_of(place)))
+  if (const auto elsewhere = moved_from(v, place))
     return conditions_at(elsewhere->v, elsewhere->place);
   return Conditions{Flag{v, std::move(place)}};
 }

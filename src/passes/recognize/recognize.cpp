@@ -17,6 +17,8 @@ bool recognize(GraphPtr& graph) {
     changed |= recognize_rope(graph);
     changed |= recognize_attention(graph);
     changed |= recognize_masks(graph);
+    changed |= recognize_tables(graph);
+    changed |= recognize_moe(graph);
     changed |= recognize_caches(graph);
     changed |= eliminate_dead_code(graph);
 #ifndef NDEBUG

@@ -21,9 +21,15 @@ bool recognize_rope(GraphPtr& graph);
 /// softmax(q k^T * scale + bias) v -> Attention; keys and values that are repeated for their query
 /// heads are not; a factor on q becomes the scale.
 bool recognize_attention(GraphPtr& graph);
-/// A bool bias of an Attention that is proved to be causal, a window, a padding of keys, or all of
-/// these -> the mask said as such. A bias that is anything else stays.
+/// A bias of an Attention that hides what a mask says, where that is proved to be causal, a window,
+/// a padding of keys, or all of these -> the mask said as such. A bias that is anything else stays;
+/// so does one of numbers that may hide all keys from a query, which then shares it among all.
 bool recognize_masks(GraphPtr& graph);
+/// A learned bias whose row is computed from how far a key is from its query, and is one row beyond
+/// some distance -> a small table of rows, read by that distance.
+bool recognize_tables(GraphPtr& graph);
+/// Experts of a router's choice, in groups or with a copy of their weights for each token -> Moe.
+bool recognize_moe(GraphPtr& graph);
 /// A cache (an input [B, K, P, D]) with new entries behind it -> CacheAppend.
 bool recognize_caches(GraphPtr& graph);
 

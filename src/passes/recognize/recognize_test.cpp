@@ -1,42 +1,12 @@
 // Each recognizer as text before and text after: the formula, as exporters write it, becomes the
 // composite; what only looks like it stays.
-#include "passes/recognize/recognize.h"
-
-#include <gtest/gtest.h>
-
-#include <random>
-
-#include "interpret/interpret.h"
-#include "ir/text.h"
-#include "ir/verify.h"
-#include "passes/passes.h"
+#include "passes/recognize/testing.h"
 
 namespace tranship::passes {
 namespace {
 
-std::string nodes_after(const std::string& nodes) {
-  GraphPtr graph = ir::parse("graph g\n" + nodes + "  output y %y\nend\n");
-  recognize(graph);
-  ir::verify(*graph);
-  return ir::print(*graph);
-}
-
-struct Case {
-  const char* name;
-  std::string before;
-  const char* expected;        // what the text after holds
-  const char* gone = nullptr;  // and what it does not
-};
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
 class Recognize : public ::testing::TestWithParam<Case> {};
-
-TEST_P(Recognize, TheFormulaBecomesTheComposite) {
-  const std::string after = nodes_after(GetParam().before);
-  EXPECT_NE(after.find(GetParam().expected), std::string::npos) << after;
-  const char* gone = GetParam().gone;
-  EXPECT_TRUE(gone == nullptr || after.find(gone) == std::string::npos) << after;
-}
+TEST_P(Recognize, TheFormulaBecomesTheComposite) { expect_recognized(GetParam()); }
 
 const std::string kX = "  %x = Input {name=\"x\", dtype=f32, shape=[b, s, 8]}\n";
 const std::string kW = "  %w = Param {name=\"w\", dtype=f32, shape=[8]}\n";
@@ -58,6 +28,38 @@ const std::string kByDivision = "  %n = Binary(%x, %r) {fn=div}\n  %y = Binary(%
 const std::string kCentered =
     "  %a = Input {name=\"a\", dtype=f32, shape=[b, s, 8]}\n"
     "  %mean = Reduce(%a) {fn=mean, axes=[2], keepdims=true}\n  %x = Binary(%a, %mean) {fn=sub}\n";
+
+const std::string kRms = rms(kX + kW, kPow, kByReciprocal);
+const std::string kLayer = rms(kCentered + kW, kTimes, kByDivision);
+
+INSTANTIATE_TEST_SUITE_P(
+    NearNorms, Recognize,
+    ::testing::Values(
+        Case{"epsilon_behind_the_root_stays",
+             with(with(kRms, "%z = Binary(%m, %e) {fn=add}", "%k = Unary(%m) {fn=sqrt}"),
+                  "%r = Unary(%z) {fn=sqrt}", "%r = Binary(%k, %e) {fn=add}"),
+             "sqrt", "RmsNorm"},
+        Case{"sum_of_squares_stays", with(kRms, "{fn=mean,", "{fn=sum,"), "sqrt", "RmsNorm"},
+        Case{"mean_of_cubes_stays", with(kRms, "f32[](2)", "f32[](3)"), "sqrt", "RmsNorm"},
+        Case{"mean_of_another_value_stays",
+             with(with(kRms, "Binary(%x, %two)", "Binary(%o, %two)"), "  %two",
+                  "  %o = Input {name=\"o\", dtype=f32, shape=[b, s, 8]}\n  %two"),
+             "sqrt", "RmsNorm"},
+        Case{"two_axes_stay", with(kRms, "axes=[-1]", "axes=[1, 2]"), "sqrt", "RmsNorm"},
+        Case{"a_weight_of_each_row_stays",
+             with(kRms, "Param {name=\"w\", dtype=f32, shape=[8]}",
+                  "Input {name=\"w\", dtype=f32, shape=[b, s, 8]}"),
+             "sqrt", "RmsNorm"},
+        Case{"what_is_used_elsewhere_stays_beside_the_norm", kRms + "  output mean %m\n",
+             "RmsNorm(", nullptr},
+        Case{"variance_of_what_is_not_centered_stays",
+             with(kLayer, "Binary(%x, %x) {fn=mul}", "Binary(%a, %a) {fn=mul}"), "sqrt",
+             "LayerNorm"},
+        Case{"mean_over_another_axis_is_no_part_of_the_norm",
+             with(kLayer, "%mean = Reduce(%a) {fn=mean, axes=[2]",
+                  "%mean = Reduce(%a) {fn=mean, axes=[1]"),
+             "RmsNorm(%2, %3)", "LayerNorm"}),
+    name_of);
 
 INSTANTIATE_TEST_SUITE_P(
     Norms, Recognize,
@@ -84,7 +86,27 @@ INSTANTIATE_TEST_SUITE_P(
                  "  %n = Binary(%x, %r) {fn=div}\n  %t = Binary(%n, %w) {fn=mul}\n"
                  "  %y = Binary(%t, %c) {fn=add}\n"),
              "LayerNorm(%0, %1, %2)", "sqrt"}),
-    [](const auto& c) { return c.param.name; });
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    NearActivations, Recognize,
+    ::testing::Values(
+        Case{"sigmoid_of_another_value_stays",
+             kX + "  %o = Input {name=\"o\", dtype=f32, shape=[b, s, 8]}\n"
+                  "  %g = Unary(%o) {fn=sigmoid}\n  %y = Binary(%x, %g) {fn=mul}\n",
+             "sigmoid", "Activation"},
+        Case{"sigmoid_of_another_multiple_stays",
+             kX + "  %k = Constant {value=f32[](1.7)}\n  %t = Binary(%k, %x) {fn=mul}\n"
+                  "  %g = Unary(%t) {fn=sigmoid}\n  %y = Binary(%x, %g) {fn=mul}\n",
+             "sigmoid", "Activation"},
+        Case{"twice_silu_stays",
+             kX + "  %k = Constant {value=f32[](2)}\n  %t = Binary(%k, %x) {fn=mul}\n"
+                  "  %g = Unary(%x) {fn=sigmoid}\n  %y = Binary(%t, %g) {fn=mul}\n",
+             "sigmoid", "Activation"},
+        Case{"a_maximum_with_another_number_stays",
+             kX + "  %o = Constant {value=f32[](0.1)}\n  %y = Binary(%x, %o) {fn=max}\n", "max",
+             "Activation"}),
+    name_of);
 
 const std::string kErf = "  %h = Constant {value=f32[](0.5)}\n  %one = Constant {value=f32[](1)}\n";
 
@@ -120,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
              "Activation(%0) {fn=gelu_tanh}", "pow"},
         Case{"relu", kX + "  %o = Constant {value=f32[](0)}\n  %y = Binary(%x, %o) {fn=max}\n",
              "Activation(%0) {fn=relu}", "max"}),
-    [](const auto& c) { return c.param.name; });
+    name_of);
 
 // x [b, 4, s, 8]; tables from angles [1, s, 4] that stand twice.
 std::string rope(const std::string& second_table, const std::string& sum) {
@@ -146,8 +168,21 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"rope_other_order", rope("%a", "  %y = Binary(%q, %p) {fn=add}\n"), "Rope(", "neg"},
         Case{"rope_with_unequal_halves_stays", rope("%o", "  %y = Binary(%p, %q) {fn=add}\n"),
              "neg", "Rope"},
+        Case{"halves_turned_the_other_way_stay",
+             with(rope("%a", "  %y = Binary(%p, %q) {fn=add}\n"), "Concat(%neg, %first)",
+                  "Concat(%first, %neg)"),
+             "neg", "Rope"},
+        Case{"halves_that_overlap_stay",
+             with(rope("%a", "  %y = Binary(%p, %q) {fn=add}\n"),
+                  "%second = Slice(%x) {axis=3, begin=4, end=8",
+                  "%second = Slice(%x) {axis=3, begin=3, end=7"),
+             "neg", "Rope"},
+        Case{"sine_and_cosine_of_other_tables_stay",
+             with(rope("%a", "  %y = Binary(%p, %q) {fn=add}\n"), "Unary(%t) {fn=sin}",
+                  "Concat(%o, %a) {axis=-1}"),
+             "neg", "Rope"},
         Case{"difference_stays", rope("%a", "  %y = Binary(%p, %q) {fn=sub}\n"), "neg", "Rope"}),
-    [](const auto& c) { return c.param.name; });
+    name_of);
 
 // q [b, 4, s, 8], keys and values [b, 2, t, 8], a padding mask i64 [b, t].
 std::string attention(const std::string& mask, const std::string& last) {
@@ -162,19 +197,6 @@ const std::string kRepeated =
     "  %k3 = Reshape(%k2) {shape=[b, 4, past + s, 8]}\n"
     "  %v1 = Unsqueeze(%v) {axes=[2]}\n  %v2 = Expand(%v1) {shape=[b, 2, 2, past + s, 8]}\n"
     "  %v3 = Reshape(%v2) {shape=[b, 4, past + s, 8]}\n";
-const std::string kCausalMask =
-    "  %ti = Iota {count=past + s}\n  %t = Unsqueeze(%ti) {axes=[0, 1, 2]}\n"
-    "  %si = Iota {count=s}\n  %past = DimToTensor {dim=past}\n"
-    "  %sp = Binary(%si, %past) {fn=add}\n  %p = Unsqueeze(%sp) {axes=[0, 1, 3]}\n"
-    "  %causal = Compare(%t, %p) {fn=le}\n";
-const std::string kPadding =
-    "  %zero = Constant {value=i64[](0)}\n  %flags = Compare(%pad, %zero) {fn=ne}\n"
-    "  %keys = Unsqueeze(%flags) {axes=[1, 2]}\n";
-const std::string kBoth = kCausalMask + kPadding +
-                          "  %and = Binary(%causal, %keys) {fn=and}\n"
-                          "  %mask = Expand(%and) {shape=[b, 1, s, past + s]}\n";
-const std::string kMasked = "  %y = Attention(%q, %k, %v, _, %mask) {scale=0.35}\n";
-
 INSTANTIATE_TEST_SUITE_P(
     Attention, Recognize,
     ::testing::Values(
@@ -192,120 +214,60 @@ INSTANTIATE_TEST_SUITE_P(
                                    "  %p = Softmax(%scores) {axis=-1}\n",
                        "  %y = MatMul(%p, %v3)\n"),
              "Attention(%0, %1, %2, _, _)", "Softmax"},
+        Case{"keys_repeated_in_another_order_stay_repeated",
+             attention("  %k1 = Unsqueeze(%k) {axes=[1]}\n"
+                       "  %k2 = Expand(%k1) {shape=[b, 2, 2, past + s, 8]}\n"
+                       "  %k3 = Reshape(%k2) {shape=[b, 4, past + s, 8]}\n"
+                       "  %v1 = Unsqueeze(%v) {axes=[1]}\n"
+                       "  %v2 = Expand(%v1) {shape=[b, 2, 2, past + s, 8]}\n"
+                       "  %v3 = Reshape(%v2) {shape=[b, 4, past + s, 8]}\n",
+                       "  %y = Attention(%q, %k3, %v3, _, _) {scale=0.35}\n"),
+             "Expand"},
+        Case{"keys_that_are_not_turned_stay",
+             "  %q = Input {name=\"q\", dtype=f32, shape=[b, 4, 8, 8]}\n"
+             "  %k = Input {name=\"k\", dtype=f32, shape=[b, 4, 8, 8]}\n"
+             "  %v = Input {name=\"v\", dtype=f32, shape=[b, 4, 8, 8]}\n"
+             "  %m = MatMul(%q, %k)\n  %p = Softmax(%m) {axis=-1}\n  %y = MatMul(%p, %v)\n",
+             "Softmax", "Attention"},
+        Case{"a_scale_for_each_head_stays",
+             attention(kRepeated + "  %kt = Transpose(%k3) {perm=[0, 1, 3, 2]}\n"
+                                   "  %m = MatMul(%q, %kt)\n"
+                                   "  %h = Param {name=\"h\", dtype=f32, shape=[4, 1, 1]}\n"
+                                   "  %scores = Binary(%m, %h) {fn=mul}\n"
+                                   "  %p = Softmax(%scores) {axis=-1}\n",
+                       "  %y = MatMul(%p, %v3)\n"),
+             "Softmax", "Attention"},
         Case{"softmax_over_queries_stays",
              attention(kRepeated + "  %kt = Transpose(%k3) {perm=[0, 1, 3, 2]}\n"
                                    "  %m = MatMul(%q, %kt)\n  %p = Softmax(%m) {axis=2}\n",
                        "  %y = MatMul(%p, %v3)\n"),
              "Softmax", "Attention"}),
-    [](const auto& c) { return c.param.name; });
+    name_of);
+
+const std::string kPast = "  %p = Input {name=\"p\", dtype=f32, shape=[b, 2, past, 8]}\n";
+const std::string kNew = "  %n = Input {name=\"n\", dtype=f32, shape=[b, 2, s, 8]}\n";
 
 INSTANTIATE_TEST_SUITE_P(
-    Masks, Recognize,
+    Caches, Recognize,
     ::testing::Values(
-        Case{"causal",
-             attention(kCausalMask + "  %mask = Expand(%causal) {shape=[b, 1, s, past + s]}\n",
-                       kMasked),
-             ", _, _) {scale=0.35, causal=true, window=none}", "Iota"},
-        Case{"padding",
-             attention(kPadding + "  %mask = Expand(%keys) {shape=[b, 1, s, past + s]}\n", kMasked),
-             ", _) {scale=0.35, causal=false, window=none}", "Expand"},
-        Case{"causal_and_padding", attention(kBoth, kMasked),
-             ", _) {scale=0.35, causal=true, window=none}", "Iota"},
-        Case{"padding_read_by_indices",
-             attention(
-                 "  %zero = Constant {value=i64[](0)}\n  %flags = Compare(%pad, %zero) {fn=ne}\n"
-                 "  %bi = Iota {count=b}\n  %bu = Unsqueeze(%bi) {axes=[1, 2, 3]}\n"
-                 "  %be = Expand(%bu) {shape=[b, 1, 1, past + s]}\n"
-                 "  %ti = Iota {count=past + s}\n  %tu = Unsqueeze(%ti) {axes=[0, 1, 2]}\n"
-                 "  %te = Expand(%tu) {shape=[b, 1, 1, past + s]}\n"
-                 "  %b1 = Unsqueeze(%be) {axes=[-1]}\n  %t1 = Unsqueeze(%te) {axes=[-1]}\n"
-                 "  %at = Concat(%b1, %t1) {axis=-1}\n"
-                 "  %keys = GatherNd(%flags, %at) {batch_dims=0}\n"
-                 "  %mask = Expand(%keys) {shape=[b, 1, s, past + s]}\n",
-                 kMasked),
-             ", _) {scale=0.35, causal=false, window=none}", "Iota"},
-        Case{"window",
-             attention(kCausalMask +
-                           "  %w = Constant {value=i64[](3)}\n  %oldest = Binary(%p, %w) {fn=sub}\n"
-                           "  %young = Compare(%t, %oldest) {fn=gt}\n"
-                           "  %mask = Binary(%young, %causal) {fn=and}\n",
-                       kMasked),
-             "{scale=0.35, causal=true, window=3}", "Iota"},
-        Case{"one_extra_visible_key_keeps_its_bias",
-             attention(
-                 "  %ti = Iota {count=past + s}\n  %t = Unsqueeze(%ti) {axes=[0, 1, 2]}\n"
-                 "  %si = Iota {count=s}\n  %past = DimToTensor {dim=past + 1}\n"
-                 "  %sp = Binary(%si, %past) {fn=add}\n  %p = Unsqueeze(%sp) {axes=[0, 1, 3]}\n"
-                 "  %mask = Compare(%t, %p) {fn=le}\n",
-                 kMasked),
-             "Compare", "causal=true"},
-        Case{"less_than_the_causal_keys_keeps_its_bias",
-             attention(
-                 "  %ti = Iota {count=past + s}\n  %t = Unsqueeze(%ti) {axes=[0, 1, 2]}\n"
-                 "  %si = Iota {count=s}\n  %past = DimToTensor {dim=past}\n"
-                 "  %sp = Binary(%si, %past) {fn=add}\n  %p = Unsqueeze(%sp) {axes=[0, 1, 3]}\n"
-                 "  %mask = Compare(%t, %p) {fn=lt}\n",
-                 kMasked),
-             "Compare", "causal=true"},
-        Case{"queries_and_keys_swapped_keep_their_bias",
-             attention(
-                 "  %ti = Iota {count=past + s}\n  %t = Unsqueeze(%ti) {axes=[0, 1, 2]}\n"
-                 "  %si = Iota {count=s}\n  %past = DimToTensor {dim=past}\n"
-                 "  %sp = Binary(%si, %past) {fn=add}\n  %p = Unsqueeze(%sp) {axes=[0, 1, 3]}\n"
-                 "  %mask = Compare(%p, %t) {fn=le}\n",
-                 kMasked),
-             "Compare", "causal=true"},
-        Case{"a_padding_that_may_hide_all_keeps_a_bias_of_numbers",
-             attention(kPadding + "  %o = Constant {value=f32[](0)}\n  %low = Constant "
-                                  "{value=f32[](-3.4028235e38)}\n"
-                                  "  %mask = Where(%keys, %o, %low)\n",
-                       kMasked),
-             "Where"},
-        Case{"a_causal_bias_of_numbers_is_causal",
-             attention(kCausalMask + "  %o = Constant {value=f32[](0)}\n  %low = Constant "
-                                     "{value=f32[](-3.4028235e38)}\n"
-                                     "  %mask = Where(%causal, %o, %low)\n",
-                       kMasked),
-             "causal=true", "Where"}),
-    [](const auto& c) { return c.param.name; });
-
-TEST(Recognize, ACacheThatIsAnInputGrows) {
-  const std::string after = nodes_after(
-      "  %p = Input {name=\"p\", dtype=f32, shape=[b, 2, past, 8]}\n"
-      "  %n = Input {name=\"n\", dtype=f32, shape=[b, 2, s, 8]}\n"
-      "  %y = Concat(%p, %n) {axis=-2}\n");
-  EXPECT_NE(after.find("CacheAppend(%0, %1)"), std::string::npos) << after;
-}
-
-/// The interpreter's numbers of a graph, inputs made up.
-std::vector<double> numbers(const std::string& nodes, bool recognized) {
-  GraphPtr graph = ir::parse("graph g\n" + nodes + "  output y %y\nend\n");
-  if (recognized) recognize(graph);
-  specialize(graph, {{"b", 2}, {"s", 2}, {"past", 3}});
-  NamedTensors feed;
-  std::mt19937 random(7);
-  for (const ir::Node* node : graph->inputs()) {
-    const auto& input = ir::as<ir::Input>(*node->op);
-    Tensor tensor(input.dtype, input.shape.sizes());
-    for (int64_t i = 0; i < tensor.num_elements(); ++i)
-      tensor.set(
-          i, input.dtype == DType::kI64 ? double(random() % 2) : double(random() % 100) / 50 - 1);
-    feed.emplace(input.name, std::move(tensor));
-  }
-  const auto outputs = interpret(*graph, feed, {});
-  std::vector<double> out;
-  for (int64_t i = 0; i < outputs.at("y").num_elements(); ++i) out.push_back(outputs.at("y").at(i));
-  return out;
-}
+        Case{"an_input_grows", kPast + kNew + "  %y = Concat(%p, %n) {axis=-2}\n",
+             "CacheAppend(%0, %1)", "Concat"},
+        Case{"a_computed_value_stays",
+             kPast + kNew + "  %c = Unary(%p) {fn=neg}\n  %y = Concat(%c, %n) {axis=2}\n", "Concat",
+             "CacheAppend"},
+        Case{"another_axis_stays", kPast + "  %y = Concat(%p, %p) {axis=1}\n", "Concat",
+             "CacheAppend"},
+        Case{"three_parts_stay", kPast + kNew + "  %y = Concat(%p, %n, %n) {axis=2}\n", "Concat",
+             "CacheAppend"}),
+    name_of);
 
 TEST(Recognize, KeepsTheNumbers) {
-  for (const std::string& nodes :
-       {rope("%a", "  %y = Binary(%p, %q) {fn=add}\n"), attention(kBoth, kMasked),
-        attention(kRepeated, "  %y = Attention(%q, %k3, %v3, _, _) {scale=0.35}\n")}) {
-    const std::vector<double> before = numbers(nodes, false), after = numbers(nodes, true);
-    ASSERT_EQ(before.size(), after.size());
-    for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(before[i], after[i], 1e-6);
-  }
+  const std::map<std::string, int64_t> sizes = {{"b", 2}, {"s", 2}, {"past", 3}};
+  expect_same_numbers(rope("%a", "  %y = Binary(%p, %q) {fn=add}\n"), {{"b", 2}, {"s", 2}});
+  expect_same_numbers(kRms, {{"b", 2}, {"s", 2}});
+  expect_same_numbers(kLayer, {{"b", 2}, {"s", 2}});
+  expect_same_numbers(attention(kRepeated, "  %y = Attention(%q, %k3, %v3, _, _) {scale=0.35}\n"),
+                      sizes);
 }
 
 }  // namespace

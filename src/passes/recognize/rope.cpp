@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "passes/recognize/match.h"
+#include "passes/match.h"
 #include "passes/recognize/recognize.h"
 #include "passes/rewrite.h"
 

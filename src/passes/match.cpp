@@ -1,4 +1,4 @@
-#include "passes/recognize/match.h"
+#include "passes/match.h"
 
 #include <charconv>
 #include <cmath>
@@ -17,6 +17,26 @@ double as_written(float number) {
 }
 
 }  // namespace
+
+namespace {
+
+bool equal(const Value& a, const Value& b, int depth) {
+  constexpr int kDeepest = 16;
+  if (!a || !b) return !a && !b;
+  if (same(a, b)) return true;
+  const ir::Node &x = producer(a), &y = producer(b);
+  if (depth > kDeepest || x.outputs.size() != 1 || !x.graphs.empty() ||
+      x.inputs.size() != y.inputs.size() || !ir::same(*x.op, *y.op))
+    return false;
+  for (size_t i = 0; i < x.inputs.size(); ++i) {
+    if (!equal(operand(a, i), operand(b, i), depth + 1)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool equal(const Value& a, const Value& b) { return equal(a, b, 0); }
 
 std::optional<double> number(const Value& v) {
   if (!v) return std::nullopt;
@@ -99,6 +119,40 @@ Product product(const Value& v) {
   Product out;
   collect(v, out, 0);
   return out;
+}
+
+Value reduced(const Value& v, ir::ReduceKind fn, int64_t axis) {
+  const auto* reduce = op_of<ir::Reduce>(v);
+  if (reduce == nullptr || reduce->fn != fn || reduce->keepdims || reduce->axes.size() != 1)
+    return {};
+  const Value x = operand(v, 0);
+  return axis_of(reduce->axes[0], x) == axis ? x : Value();
+}
+
+Value sliced(const Value& v, int64_t axis, const ir::Dim& begin, const ir::Dim& end) {
+  const auto* slice = op_of<ir::Slice>(v);
+  if (slice == nullptr || slice->step != 1 || !(slice->begin == begin) || !(slice->end == end))
+    return {};
+  const Value x = operand(v, 0);
+  return axis_of(slice->axis, x) == axis ? x : Value();
+}
+
+std::optional<Pair> gathered(const Value& v, int64_t axis) {
+  const auto* gather = op_of<ir::Gather>(v);
+  if (gather == nullptr || axis_of(gather->axis, operand(v, 0)) != axis) return std::nullopt;
+  return Pair{operand(v, 0), operand(v, 1)};
+}
+
+Value through_views(Value v) {
+  while (op_of<ir::Reshape>(v) != nullptr || op_of<ir::Unsqueeze>(v) != nullptr ||
+         op_of<ir::Squeeze>(v) != nullptr)
+    v = operand(v, 0);
+  return v;
+}
+
+bool counts_up(const Value& v, const ir::Dim& count) {
+  const auto* iota = op_of<ir::Iota>(v);
+  return iota != nullptr && iota->count == count;
 }
 
 }  // namespace tranship::passes::match

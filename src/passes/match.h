@@ -29,7 +29,16 @@ inline Value operand(const Value& v, size_t i) {
   return v.graph().value(node.inputs[i]);
 }
 
+/// The tensor of a Constant; null for any other value.
+inline const Tensor* constant(const Value& v) {
+  const auto* op = op_of<ir::Constant>(v);
+  return op == nullptr ? nullptr : &op->value;
+}
+
 inline bool same(const Value& a, const Value& b) { return a.id() == b.id(); }
+
+/// Whether the two are computed alike, from the same values.
+bool equal(const Value& a, const Value& b);
 
 /// The number of a constant of one element, looking through casts and changes of shape.
 std::optional<double> number(const Value& v);
@@ -58,5 +67,16 @@ Product product(const Value& v);
 
 /// An axis counted from the front.
 inline int64_t axis_of(int64_t axis, const Value& v) { return axis < 0 ? axis + v.rank() : axis; }
+
+/// x of a Reduce over that axis alone, which goes; absent for any other value.
+Value reduced(const Value& v, ir::ReduceKind fn, int64_t axis);
+/// x of a Slice [begin, end) of that axis.
+Value sliced(const Value& v, int64_t axis, const ir::Dim& begin, const ir::Dim& end);
+/// Data and indices of a Gather along that axis.
+std::optional<Pair> gathered(const Value& v, int64_t axis);
+/// What is below ops that only change the shape.
+Value through_views(Value v);
+/// Whether it is 0, 1, ... count - 1.
+bool counts_up(const Value& v, const ir::Dim& count);
 
 }  // namespace tranship::passes::match

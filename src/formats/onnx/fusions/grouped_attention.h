@@ -1,0 +1,32 @@
+// Which attentions ONNX Runtime's GroupQueryAttention computes, with their caches.
+// Internal to formats/onnx.
+#pragma once
+
+#include <optional>
+#include <set>
+
+#include "ir/graph.h"
+
+namespace tranship::onnx {
+
+/// An attention over what is cached and what is new. Values are of the graph; kAbsent: there are
+/// none.
+struct GroupedAttention {
+  ir::ValueId past_key = ir::kAbsent, past_value = ir::kAbsent;
+  ir::ValueId new_key = ir::kAbsent, new_value = ir::kAbsent;  // [B, K, S, D]
+  ir::ValueId counter = ir::kAbsent;  // of a cache of slots: how many are taken, i64 scalar
+};
+
+/// What GroupQueryAttention on the CPU computes exactly: heads of a size that it takes; no cache,
+/// one that grows, or one of slots that are written from the counter on; and with a cache, either
+/// one new token or one sequence (more of both is an error of its kernel).
+std::optional<GroupedAttention> grouped_attention(const ir::Graph& graph,
+                                                  const ir::Node& attention);
+
+/// Whether a value is a cache after its call, which such an attention makes as it goes.
+bool is_absorbed(const ir::Graph& graph, ir::ValueId cache);
+
+/// Those of a graph.
+std::set<const ir::Node*> grouped_attentions(const ir::Graph& graph);
+
+}  // namespace tranship::onnx

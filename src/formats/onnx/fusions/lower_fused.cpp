@@ -1,0 +1,164 @@
+// Composites in ONNX Runtime's own operators (domain com.microsoft).
+#include <cmath>
+
+#include "base/error.h"
+#include "formats/onnx/fusions/grouped_attention.h"
+#include "formats/onnx/lowering.h"
+
+namespace tranship::onnx {
+
+using ir::as;
+using ir::Dim;
+using ir::Node;
+using ir::OpKind;
+using ir::Shape;
+using ir::ValueId;
+
+namespace {
+
+Attribute to_dtype(DType dtype) { return Attribute::of("to", onnx_dtype(dtype)); }
+
+/// The lowest number: what a score becomes that must not count.
+double lowest(DType dtype) { return dtype == DType::kF16 ? -65504 : -3.4028234663852886e38; }
+
+std::vector<Attribute> norm_attributes(double eps) {
+  return {Attribute::of_float("epsilon", static_cast<float>(eps))};
+}
+
+}  // namespace
+
+/// With the sum before it, if there is one: SkipSimplifiedLayerNormalization gives both.
+void Lowering::lower_rms_norm(const Node& n) {
+  const ValueId x = n.inputs[0], y = n.outputs[0];
+  const double eps = as<ir::RmsNorm>(*n.op).eps;
+  const std::string weight = full(n.inputs[1]);
+  const Node* pending = form(x).is_made() ? nullptr : form(x).pending;
+  if (pending != nullptr && pending->kind() == OpKind::kBinary) {
+    const std::vector<std::string> operands = {flat(pending->inputs[0]), flat(pending->inputs[1]),
+                                               weight};
+    const bool is_matrix = shape(x).rank() == 2;
+    const std::vector<std::string> made = emit_.contrib(
+        "SkipSimplifiedLayerNormalization", operands, norm_attributes(eps), n.name,
+        {flat_name(n), std::nullopt, std::nullopt, is_matrix ? wanted(x) : std::string()});
+    form(y).flat = made[0];
+    form(x).flat = made[3];
+    form(x).pending = nullptr;
+    return;
+  }
+  std::vector<Attribute> attributes = norm_attributes(eps);
+  attributes.push_back(Attribute::of("axis", -1));
+  attributes.push_back(Attribute::of("stash_type", 1));
+  const bool is_of_heads = shape(x).rank() == 4 && form(x).full.empty();
+  if (!is_of_heads) return say_rows(n, "SimplifiedLayerNormalization", attributes);
+  const std::string normed =
+      emit_.node("SimplifiedLayerNormalization", {by_tokens(x), weight}, attributes, n.name);
+  form(y).merged = emit_.node("Reshape", {normed, emit_.shape({0, 0, shape(x)[1] * shape(x)[3]})});
+}
+
+/// The tables have a row a token: that is what the positions count.
+void Lowering::lower_rope(const Node& n) {
+  const Shape &x = shape(n.inputs[0]), &table = shape(n.inputs[1]);
+  const Dim half = table[2];
+  const auto rows = [&](ValueId id) {
+    return emit_.node("Reshape", {full(id), emit_.shape({-1, half})});
+  };
+  const bool is_shared = table[0] == Dim(1) && !(x[0] == Dim(1));  // by all sequences
+  const Dim count = is_shared ? x[2] : x[0] * x[2];
+  std::string positions = emit_.node(
+      "Range",
+      {emit_.scalar(DType::kI64, 0), emit_.scalar_size(count), emit_.scalar(DType::kI64, 1)});
+  positions = is_shared ? emit_.node("Expand", {positions, emit_.shape({x[0], x[2]})})
+                        : emit_.node("Reshape", {positions, emit_.shape({x[0], x[2]})});
+  std::vector<Attribute> attributes;
+  if (!(half + half == x[3])) {
+    attributes = {Attribute::of("num_heads", x[1].value()),
+                  Attribute::of("rotary_embedding_dim", (half + half).value())};
+  }
+  form(n.outputs[0]).merged = emit_.contrib(
+      "RotaryEmbedding", {merged(n.inputs[0]), positions, rows(n.inputs[1]), rows(n.inputs[2])},
+      attributes, n.name, {std::string()})[0];
+}
+
+/// Not from a cache's shape, if anything else says it: a runtime may give it more room.
+std::string Lowering::total_length(const Node& n) {
+  const GroupedAttention found = *grouped_attention(graph_, n);
+  const Dim added = shape(n.inputs[0])[2];
+  if (found.counter != ir::kAbsent) {
+    const std::string first = emit_.node("Reshape", {full(found.counter), emit_.ints({1})});
+    return emit_.node("Add", {first, emit_.size(added)});
+  }
+  if (n.inputs[3] == ir::kAbsent) return emit_.size(shape(n.inputs[1])[2]);
+  return emit_.node("Shape", {full(n.inputs[3])}, {Attribute::of("start", 1)});
+}
+
+/// The slots that each query sees, of those that are taken: bool [B, 1, S, total].
+std::string Lowering::seen_slots(const Node& n, const std::string& total) {
+  const ValueId bias = n.inputs[4];
+  const bool is_whole = shape(bias)[3] == shape(n.inputs[0])[2];
+  if (is_whole) return full(bias);
+  return emit_.node("Slice", {full(bias), emit_.ints({0}), total, emit_.ints({3})});
+}
+
+/// Zeros for queries that see nothing, as Attention gives: the kernel gives a mean there, unless
+/// itself is causal.
+std::string Lowering::zeros_where_nothing_is_seen(const Node& n, const std::string& seen,
+                                                  const std::string& value) {
+  const auto cast = [&](const std::string& x, DType to) {
+    return emit_.node("Cast", {x}, {to_dtype(to)});
+  };
+  const std::string most = emit_.node("ReduceMax", {cast(seen, DType::kI32), emit_.ints({-1})});
+  const std::string any =
+      emit_.node("Squeeze", {cast(most, DType::kBool), emit_.ints({1})});  // [B, S, 1]
+  return emit_.node("Where", {any, value, emit_.scalar(dtype(n.inputs[0]), 0)}, {}, n.name);
+}
+
+/// [B or 1, H or 1, S, total], or empty if all that came before is seen.
+std::string Lowering::attention_bias(const Node& n, const std::string& total) {
+  const ValueId mask = n.inputs[3], bias = n.inputs.size() > 4 ? n.inputs[4] : ir::kAbsent;
+  const DType dtype = this->dtype(n.inputs[0]);
+  const auto as_numbers = [&](const std::string& seen) {
+    return emit_.node("Where", {seen, emit_.scalar(dtype, 0), emit_.scalar(dtype, lowest(dtype))});
+  };
+  if (bias != ir::kAbsent && this->dtype(bias) == DType::kBool)
+    return as_numbers(seen_slots(n, total));
+  std::string sum;
+  if (mask != ir::kAbsent) {
+    const std::string seen = emit_.node("Unsqueeze", {full(mask), emit_.ints({1, 2})});
+    sum = as_numbers(seen);
+    const Dim queries = shape(n.inputs[0])[2];
+    if (!(queries == Dim(1))) sum = emit_.node("Expand", {sum, emit_.shape({1, 1, queries, 1})});
+  }
+  if (bias == ir::kAbsent) return sum;
+  return sum.empty() ? full(bias) : emit_.node("Add", {full(bias), sum});
+}
+
+void Lowering::lower_attention(const Node& n) {
+  const auto& op = as<ir::Attention>(*n.op);
+  const std::optional<GroupedAttention> found = grouped_attention(graph_, n);
+  check(found.has_value(), "onnx: an attention was kept that no operator computes");
+  const Shape& q = shape(n.inputs[0]);
+  const std::string total = total_length(n);
+  const std::string last = emit_.node("Sub", {total, emit_.ints({1})});
+  const auto as_i32 = [&](const std::string& value) {
+    return emit_.node("Cast", {value}, {to_dtype(DType::kI32)});
+  };
+  const std::string lengths = emit_.node("Expand", {as_i32(last), emit_.shape({q[0]})});
+  std::vector<Attribute> attributes = {Attribute::of("num_heads", q[1].value()),
+                                       Attribute::of("kv_num_heads", shape(n.inputs[1])[1].value()),
+                                       Attribute::of_float("scale", static_cast<float>(op.scale))};
+  if (!op.causal) attributes.push_back(Attribute::of("causal", 0));
+  if (op.window) attributes.push_back(Attribute::of("local_window_size", *op.window));
+  const ValueId keys = n.inputs[1], values = n.inputs[2];
+  const std::vector<std::string> made = emit_.contrib(
+      "GroupQueryAttention",
+      {merged(n.inputs[0]), merged(found->new_key), merged(found->new_value), full(found->past_key),
+       full(found->past_value), lengths, as_i32(total), "", "", "", attention_bias(n, total)},
+      attributes, n.name, {std::string(), wanted(keys), wanted(values)});
+  form(n.outputs[0]).merged =
+      op.causal ? made[0] : zeros_where_nothing_is_seen(n, seen_slots(n, total), made[0]);
+  for (const auto& [id, name] : {std::pair(keys, made[1]), std::pair(values, made[2])}) {
+    if (form(id).full.empty()) form(id).full = name;
+  }
+}
+
+}  // namespace tranship::onnx

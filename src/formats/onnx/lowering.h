@@ -1,0 +1,123 @@
+// One graph, or sub-graph, on its way to ONNX. Internal to formats/onnx.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/onnx/emitter.h"
+#include "formats/onnx/lower.h"
+#include "formats/onnx/op_lowering.h"
+#include "ir/program.h"
+
+namespace onnx {  // the generated classes
+class AttributeProto;
+class ValueInfoProto;
+}  // namespace onnx
+
+namespace tranship::onnx {
+
+/// Gemm wants matrices, and takes weights as [out, in]. So a value [..., d] may live in two forms:
+/// `full`, as its shape says, and `flat`, as the matrix [rows, d] of its last axis. Linear makes
+/// flat values, ops that work row by row keep them flat, and a form is made from the other where it
+/// is needed, once. Where ops of ONNX Runtime's own are used, a value of heads [B, H, S, D] has a
+/// third one, `merged`: [B, S, H D], as projections make it and as these ops take it.
+class Lowering {
+ public:
+  /// output_names: of the graph's outputs, in order.
+  Lowering(const ir::Graph& graph, std::vector<std::string> output_names, const Target& target,
+           const std::map<std::string, DType>& stored, Emitter& emit, Unsupported& unsupported);
+
+  /// inputs: names given to the graph's Inputs; a top-level graph has its own.
+  void run(const std::vector<std::string>& inputs);
+  const std::vector<std::string>& weights() const { return weights_; }
+
+ private:
+  struct Form {
+    std::string full, flat, merged;
+    ir::ValueId reshaped = ir::kAbsent;  // a reshape that has not been made: of this value
+    const ir::Node* pending = nullptr;   // a sum, or heads and tokens changing places: not made yet
+    bool is_made() const { return !full.empty() || !flat.empty() || !merged.empty(); }
+  };
+
+  Form& form(ir::ValueId id) { return forms_[static_cast<size_t>(id)]; }
+  const ir::Shape& shape(ir::ValueId id) const { return graph_.type(id).shape; }
+  DType dtype(ir::ValueId id) const { return graph_.type(id).dtype; }
+
+  // forms.cpp
+  /// The name that the graph's output gives to a value, or none.
+  std::string wanted(ir::ValueId id) const;
+  bool can_be_flat(ir::ValueId id) const;
+  std::string full(ir::ValueId id);
+  std::string flat(ir::ValueId id);
+  /// Whichever form there is: for what does not look at the shape.
+  std::string any(ir::ValueId id);
+  /// Of a value [B, H, S, D]: [B, S, H D].
+  std::string merged(ir::ValueId id);
+  /// Of a value [B, H, S, D]: [B, S, H, D].
+  std::string by_tokens(ir::ValueId id);
+  /// The value [B, H, S, D] that this one is the merged form of; kAbsent if it is none.
+  ir::ValueId heads_of(ir::ValueId id);
+  void make_pending(ir::ValueId id);
+  std::string reshape(ir::ValueId from, const ir::Shape& to, const std::string& name);
+  std::string reshape_from(const std::string& value, const ir::Shape& from, const ir::Shape& to,
+                           const std::string& name);
+  /// An output's name goes to its full form: a matrix has but one.
+  std::string flat_name(const ir::Node& n) const;
+  bool goes_flat(const ir::Node& n);
+
+  // lower.cpp
+  void set(const ir::Node& n, std::string name) { form(n.outputs[0]).full = std::move(name); }
+  OpLowering by_name(const ir::Node& n);
+  void say(const ir::Node& n, std::string_view op_type, std::vector<std::string> inputs,
+           const std::vector<Attribute>& attributes = {});
+  /// A row-wise op: flat, if an operand is flat already and all others can be or are spread over
+  /// rows; else full.
+  void say_rows(const ir::Node& n, std::string_view op_type,
+                const std::vector<Attribute>& attributes = {});
+  void lower(const ir::Node& n);
+  void lower_unary(const ir::Node& n);
+  void lower_binary(const ir::Node& n);
+  void lower_reduce(const ir::Node& n);
+  void lower_slice(const ir::Node& n);
+  void lower_transpose(const ir::Node& n);
+  void lower_expand(const ir::Node& n, const std::string& value, const ir::Shape& to);
+  void lower_linear(const ir::Node& n);
+  void lower_param(const ir::Node& n);
+  void lower_iota(const ir::Node& n);
+  void lower_activation(const ir::Node& n);
+
+  // lower_control.cpp
+  void lower_control(const ir::Node& n);
+  void subgraph(const ir::Graph& body, const std::vector<std::string>& inputs, size_t num_formal,
+                const std::vector<ir::Type>& formal_types, ::onnx::AttributeProto* attribute,
+                std::string_view name);
+
+  // fusions/lower_fused.cpp: ops of ONNX Runtime's own
+  void lower_rms_norm(const ir::Node& n);
+  void lower_rope(const ir::Node& n);
+  void lower_attention(const ir::Node& n);
+  /// The tokens that attention sees, those in the cache too: i64 [1].
+  std::string total_length(const ir::Node& attention);
+  std::string seen_slots(const ir::Node& attention, const std::string& total);
+  std::string zeros_where_nothing_is_seen(const ir::Node& attention, const std::string& seen,
+                                          const std::string& value);
+  std::string attention_bias(const ir::Node& attention, const std::string& total);
+
+  const ir::Graph& graph_;
+  std::vector<std::string> output_names_;
+  const Target& target_;
+  const std::map<std::string, DType>& stored_;
+  Emitter& emit_;
+  Unsupported& unsupported_;
+  std::vector<Form> forms_;
+  std::map<ir::ValueId, std::string> wanted_;
+  std::set<ir::ValueId> absorbed_;  // made by the attention that uses them
+  std::vector<std::string> weights_;
+};
+
+void set_type(const ir::Type& type, const std::string& name, ::onnx::ValueInfoProto* info);
+
+}  // namespace tranship::onnx
