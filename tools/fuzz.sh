@@ -54,10 +54,10 @@ fuzz() {
   # Twice as fast: freed blocks are remembered for about as long as one execution takes, where blocks were allocated is
   # not, and how rare each edge is neither. The checks are the same.
   local asan=quarantine_size_mb=1:thread_local_quarantine_size_kb=64:malloc_context_size=0:max_malloc_fill_size=128
-  ASAN_OPTIONS=$asan UBSAN_OPTIONS=print_stacktrace=1 \
+  ASAN_OPTIONS=$asan:external_symbolizer_path=$(command -v addr2line) UBSAN_OPTIONS=print_stacktrace=1 \
     build/fuzz/tests/fuzz/"${reader}_fuzz" "$new" "$kept" tests/fuzz/corpus/"$reader" "$limit" \
-    -entropic=0 -max_len="$(longest_bytes "$reader")" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-    -artifact_prefix="$findings/$reader-" >"$log" 2>&1 || status=$?
+    -entropic=0 -max_len="$(longest_bytes "$reader")" -timeout=10 -rss_limit_mb=2048 \
+    -print_funcs=0 -print_final_stats=1 -artifact_prefix="$findings/$reader-" >"$log" 2>&1 || status=$?
   cp -r "$new/." "$kept"
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   printf '%-18s %12s executions in %5d s%s\n' "$reader" "$executions" $((EPOCHSECONDS - begun)) \

@@ -57,12 +57,18 @@ def inputs_of(config, batch, length):
     return {**inputs, "decoder_input_ids": ids[:, : length // 2]} if config["model_type"] == "t5" else inputs
 
 
+def past_of(session, length):
+    """A cache of that many tokens for what else a decode takes."""
+    caches = [value for value in session.get_inputs() if "past_key_values" in value.name]
+    return {value.name: torch.zeros(1, value.shape[1], length, value.shape[3]) for value in caches}
+
+
 def tranship(*arguments):
     subprocess.run([os.environ["TRANSHIP_CLI"], *map(str, arguments), "--quiet"], check=True, stdout=subprocess.DEVNULL)
 
 
 def export_both(config, call, folder):
-    """Paths of the definition's and of the capture's ONNX."""
+    """Paths of the definition's and of the capture's ONNX of a forward."""
     (folder / "config.json").write_text(json.dumps(config))
     inputs = inputs_of(config, 2, 12)
     tranship("export", folder / "config.json", "--synthetic", "--to", "onnx", "--task", "forward",
@@ -73,41 +79,71 @@ def export_both(config, call, folder):
     return [folder / kind / "model.onnx" for kind in ("definition", "imported")]
 
 
+def export_both_decodes(config, folder):
+    """Paths of the definition's and of the capture's ONNX of a step that has seen some tokens."""
+    (folder / "config.json").write_text(json.dumps(config))
+    prompt = inputs_of(config, 2, 12)
+    prompt["attention_mask"][1, :3] = 0
+    tranship("export", folder / "config.json", "--synthetic", "--to", "onnx", "--task", "generation",
+             "--graph-inputs=attention_mask,position_ids", "-o", folder / "definition")
+    generation = transformers.GenerationConfig(max_new_tokens=4, eos_token_id=None, pad_token_id=0)
+    exported = DynamoExporter().export_for_generation(
+        reference.build(reference_cases.Forward(config)), prompt, DynamoConfig(dynamic=True), generation_config=generation
+    )
+    exported.save_pretrained(folder / "captured")
+    tranship("export", folder / "captured" / "decode.pt2", "--to", "onnx", "-o", folder / "imported")
+    return [folder / "definition" / "decode.onnx", folder / "imported" / "model.onnx"]
+
+
 def nodes(graph):
     inner = [a for node in graph.node for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
     return len(graph.node) + sum(nodes(attribute.g) for attribute in inner)
 
 
-def runner(path, inputs):
+def open_session(path):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    feed = {value.name: inputs[value.name].numpy() for value in session.get_inputs()}
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
-    def seconds():
-        start = time.thread_time()
-        session.run(None, feed)
-        return time.thread_time() - start
 
-    return seconds
+def seconds_of(session, feed):
+    start = time.thread_time()
+    session.run(None, feed)
+    return time.thread_time() - start
+
+
+def compare(name, paths, inputs, past, runs):
+    counts = [nodes(onnx.load(path, load_external_data=False).graph) for path in paths]
+    sessions = [open_session(path) for path in paths]
+    feeds = []
+    for session in sessions:
+        known = {**inputs, **(past_of(session, past) if past else {})}
+        feeds.append({value.name: known[value.name].numpy() for value in session.get_inputs()})
+    pairs = list(zip(sessions, feeds))
+    for pair in pairs * 2:
+        seconds_of(*pair)
+    times = [[seconds_of(*pair) for pair in pairs] for _ in range(runs)]
+    definition, imported = (statistics.median(column) * 1e3 for column in zip(*times))
+    print(f"{name:16} {definition:9.2f} ms {imported:9.2f} ms {definition / imported:7.3f}   {counts[0]} / {counts[1]}", flush=True)
 
 
 def main(runs):
     transformers.logging.set_verbosity_error()
     torch.set_grad_enabled(False)
-    print(f"{'model':10} {'definition':>12} {'imported':>12} {'ratio':>7}   nodes")
+    print(f"{'model':16} {'definition':>12} {'imported':>12} {'ratio':>7}   nodes")
     for name, config, call in models():
         with tempfile.TemporaryDirectory() as folder:
             paths = export_both(config, call, pathlib.Path(folder))
-            counts = [nodes(onnx.load(path, load_external_data=False).graph) for path in paths]
-            inputs = inputs_of(config, 1, 14 if config["model_type"] == "vit" else 256)
-            runners = [runner(path, inputs) for path in paths]
-            for run in runners * 2:
-                run()
-            times = [[run() for run in runners] for _ in range(runs)]
-        definition, imported = (statistics.median(column) * 1e3 for column in zip(*times))
-        print(f"{name:10} {definition:9.1f} ms {imported:9.1f} ms {definition / imported:7.3f}   {counts[0]} / {counts[1]}",
-              flush=True)
+            compare(name, paths, inputs_of(config, 1, 14 if config["model_type"] == "vit" else 256), 0, runs)
+    for name, config, _ in models():
+        if config["model_type"] not in ("llama", "qwen3", "qwen3_moe"):
+            continue
+        past = 256
+        step = {"input_ids": torch.tensor([[5]]), "attention_mask": torch.ones(1, past + 1, dtype=torch.int64),
+                "position_ids": torch.tensor([[past]])}
+        with tempfile.TemporaryDirectory() as folder:
+            paths = export_both_decodes(config, pathlib.Path(folder))
+            compare(f"{name} decode", paths, step, past, 20 * runs)
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ TEST(PythonValue, leaves_are_named_as_torch_export_names_them) {
        {"encoded", PythonValue::output("module:Output", {{"state", PythonValue::tensor("e")}})}});
   EXPECT_THAT(
       leaves(kwargs),
-      ElementsAre(FieldsAre("ids", "ids", ""), FieldsAre("mask.full", "mask_full", ""),
-                  FieldsAre("in.keys", "cache_0", ""), FieldsAre("in.values", "cache_1", ""),
-                  FieldsAre("e", "encoded_state", "")));
+      ElementsAre(FieldsAre("ids", "ids", "", false), FieldsAre("mask.full", "mask_full", "", false),
+                  FieldsAre("in.keys", "cache_0", "", false), FieldsAre("in.values", "cache_1", "", false),
+                  FieldsAre("e", "encoded_state", "", false)));
 }
 
 // What torch.utils._pytree.treespec_dumps gives.

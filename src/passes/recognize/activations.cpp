@@ -72,6 +72,16 @@ std::optional<ActivationKind> activation_of(double coefficient, const Value& x, 
   return std::nullopt;
 }
 
+/// relu(x)^2, or relu(x) relu(x).
+std::optional<std::vector<Value>> square_of_relu(BinaryKind fn, const std::vector<Value>& in) {
+  const auto* relu = match::op_of<ir::Activation>(in[0]);
+  if (relu == nullptr || relu->fn != ActivationKind::kRelu) return std::nullopt;
+  const bool squares =
+      fn == BinaryKind::kMul ? same(in[0], in[1]) : match::is_number(in[1], 2) && in[1].rank() == 0;
+  if (!squares) return std::nullopt;
+  return std::vector<Value>{ir::activation(ActivationKind::kRelu2, match::operand(in[0], 0))};
+}
+
 std::optional<std::vector<Value>> activation(ir::Graph& to, const ir::Node& node,
                                              const std::vector<Value>& in) {
   if (node.kind() != ir::OpKind::kBinary) return std::nullopt;
@@ -79,6 +89,9 @@ std::optional<std::vector<Value>> activation(ir::Graph& to, const ir::Node& node
   if (fn == BinaryKind::kMax && is_floating(in[0].dtype()) && match::is_number(in[1], 0) &&
       in[1].rank() <= in[0].rank())
     return std::vector<Value>{ir::activation(ActivationKind::kRelu, in[0])};
+  if (fn == BinaryKind::kPow || fn == BinaryKind::kMul) {
+    if (auto squared = square_of_relu(fn, in)) return squared;
+  }
   if (fn != BinaryKind::kMul) return std::nullopt;
   const Product left = match::product(in[0]), right = match::product(in[1]);
   Product all = left;

@@ -169,7 +169,7 @@ std::optional<Structure> structure_of(const Value& mask, const Sizes& sizes) {
   return reader.result();
 }
 
-/// The first `count` rows.
+/// The first `count` rows; one that is there alone holds for all, as where a format broadcasts.
 Value first_rows(const Value& x, const Dim& count) {
   return x.shape()[0] == count ? x : ir::slice(x, 0, 0, count);
 }

@@ -13,13 +13,14 @@ using GraphPtr = std::unique_ptr<ir::Graph>;
 /// x / sqrt(mean(x^2) + eps) * weight -> RmsNorm; the same of x - mean(x), with a bias ->
 /// LayerNorm.
 bool recognize_norms(GraphPtr& graph);
-/// The formulas of silu, GELU (erf, tanh, quick), relu -> Activation.
+/// The formulas of silu, GELU (erf, tanh, quick), relu and its square -> Activation.
 bool recognize_activations(GraphPtr& graph);
 /// x * cos + rotate_half(x) * sin, where both halves of the tables are proved equal -> Rope; with
 /// the rest of a head passed through, too.
 bool recognize_rope(GraphPtr& graph);
-/// softmax(q k^T * scale + bias) v -> Attention; keys and values that are repeated for their query
-/// heads are not; a factor on q becomes the scale.
+/// softmax(q k^T * scale + bias) v -> Attention, with heads on an axis of their own or on the
+/// batch's; keys and values that are repeated for their query heads are not; a factor on q becomes
+/// the scale.
 bool recognize_attention(GraphPtr& graph);
 /// A bias of an Attention that hides what a mask says, where that is proved to be causal, a window,
 /// a padding of keys, or all of these -> the mask said as such. A bias that is anything else stays;

@@ -99,6 +99,10 @@ INSTANTIATE_TEST_SUITE_P(
              kX + "  %k = Constant {value=f32[](1.7)}\n  %t = Binary(%k, %x) {fn=mul}\n"
                   "  %g = Unary(%t) {fn=sigmoid}\n  %y = Binary(%x, %g) {fn=mul}\n",
              "sigmoid", "Activation"},
+        Case{"a_cube_of_relu_stays",
+             kX + "  %r = Activation(%x) {fn=relu}\n  %k = Constant {value=f32[](3)}\n"
+                  "  %y = Binary(%r, %k) {fn=pow}\n",
+             "pow", "relu2"},
         Case{"twice_silu_stays",
              kX + "  %k = Constant {value=f32[](2)}\n  %t = Binary(%k, %x) {fn=mul}\n"
                   "  %g = Unary(%x) {fn=sigmoid}\n  %y = Binary(%t, %g) {fn=mul}\n",
@@ -140,6 +144,10 @@ INSTANTIATE_TEST_SUITE_P(
                  "  %g = Binary(%f, %one) {fn=add}\n"
                  "  %t = Binary(%h, %x) {fn=mul}\n  %y = Binary(%t, %g) {fn=mul}\n",
              "Activation(%0) {fn=gelu_tanh}", "pow"},
+        Case{"square_of_relu",
+             kX + "  %r = Activation(%x) {fn=relu}\n  %k = Constant {value=f32[](2)}\n"
+                  "  %y = Binary(%r, %k) {fn=pow}\n",
+             "Activation(%0) {fn=relu2}", "pow"},
         Case{"relu", kX + "  %o = Constant {value=f32[](0)}\n  %y = Binary(%x, %o) {fn=max}\n",
              "Activation(%0) {fn=relu}", "max"}),
     name_of);
@@ -197,6 +205,28 @@ const std::string kRepeated =
     "  %k3 = Reshape(%k2) {shape=[b, 4, past + s, 8]}\n"
     "  %v1 = Unsqueeze(%v) {axes=[2]}\n  %v2 = Expand(%v1) {shape=[b, 2, 2, past + s, 8]}\n"
     "  %v3 = Reshape(%v2) {shape=[b, 4, past + s, 8]}\n";
+// q, k and v [b, 4, ...] as matrices [4 b, ...], as bmm takes them.
+const std::string kMerged =
+    "  %q = Input {name=\"q\", dtype=f32, shape=[b, 4, s, 8]}\n"
+    "  %k = Input {name=\"k\", dtype=f32, shape=[b, 4, t, 8]}\n"
+    "  %v = Input {name=\"v\", dtype=f32, shape=[b, 4, t, 8]}\n"
+    "  %q3 = Reshape(%q) {shape=[4*b, s, 8]}\n  %k3 = Reshape(%k) {shape=[4*b, t, 8]}\n"
+    "  %v3 = Reshape(%v) {shape=[4*b, t, 8]}\n  %kt = Transpose(%k3) {perm=[0, 2, 1]}\n"
+    "  %h = Constant {value=f32[](0.35)}\n  %m = MatMul(%q3, %kt)\n"
+    "  %scores = Binary(%m, %h) {fn=mul}\n  %p = Softmax(%scores) {axis=-1}\n"
+    "  %o = MatMul(%p, %v3)\n  %y = Reshape(%o) {shape=[b, 4, s, 8]}\n";
+
+std::string hidden(const std::string& choice, const std::string& low) {
+  return "  %q = Input {name=\"q\", dtype=f32, shape=[b, 4, s, 8]}\n"
+         "  %k = Input {name=\"k\", dtype=f32, shape=[b, 4, t, 8]}\n"
+         "  %v = Input {name=\"v\", dtype=f32, shape=[b, 4, t, 8]}\n"
+         "  %seen = Input {name=\"m\", dtype=bool, shape=[b, 1, s, t]}\n"
+         "  %kt = Transpose(%k) {perm=[0, 1, 3, 2]}\n  %scores = MatMul(%q, %kt)\n"
+         "  %low = Constant {value=f32[](" +
+         low + ")}\n  %c = Where(" + choice +
+         ")\n  %p = Softmax(%c) {axis=-1}\n  %y = MatMul(%p, %v)\n";
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Attention, Recognize,
     ::testing::Values(
@@ -214,6 +244,26 @@ INSTANTIATE_TEST_SUITE_P(
                                    "  %p = Softmax(%scores) {axis=-1}\n",
                        "  %y = MatMul(%p, %v3)\n"),
              "Attention(%0, %1, %2, _, _)", "Softmax"},
+        Case{"keys_turned_at_once",
+             "  %q = Input {name=\"q\", dtype=f32, shape=[b, 4, s, 8]}\n"
+             "  %k = Input {name=\"k\", dtype=f32, shape=[b, t, 4, 8]}\n"
+             "  %v = Input {name=\"v\", dtype=f32, shape=[b, 4, t, 8]}\n"
+             "  %kh = Transpose(%k) {perm=[0, 2, 1, 3]}\n"
+             "  %kt = Transpose(%kh) {perm=[0, 1, 3, 2]}\n"
+             "  %m = MatMul(%q, %kt)\n  %p = Softmax(%m) {axis=-1}\n  %y = MatMul(%p, %v)\n",
+             "Attention(%0, %3, %2, _, _)", "Softmax"},
+        Case{"heads_on_the_axis_of_the_batch", kMerged, "Attention(%0, %1, %2, _, _) {scale=0.35",
+             "MatMul"},
+        Case{"heads_made_one_axis_with_what_is_not_the_batch_stay",
+             with(kMerged, "%q3 = Reshape(%q)",
+                  "%qt = Transpose(%q) {perm=[1, 0, 2, 3]}\n  %q3 = Reshape(%qt)"),
+             "MatMul", "Attention"},
+        Case{"hidden_scores_are_a_bias", hidden("%seen, %scores, %low", "-3.4028235e38"),
+             "Attention(", "Softmax"},
+        Case{"hidden_scores_by_what_is_hidden_are_a_bias",
+             hidden("%seen, %low, %scores", "-3.4028235e38"), "Attention(", "Softmax"},
+        Case{"scores_that_are_replaced_by_a_number_that_counts_stay",
+             hidden("%seen, %scores, %low", "-10000"), "Softmax", "Attention"},
         Case{"keys_repeated_in_another_order_stay_repeated",
              attention("  %k1 = Unsqueeze(%k) {axes=[1]}\n"
                        "  %k2 = Expand(%k1) {shape=[b, 2, 2, past + s, 8]}\n"
@@ -264,6 +314,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Recognize, KeepsTheNumbers) {
   const std::map<std::string, int64_t> sizes = {{"b", 2}, {"s", 2}, {"past", 3}};
   expect_same_numbers(rope("%a", "  %y = Binary(%p, %q) {fn=add}\n"), {{"b", 2}, {"s", 2}});
+  expect_same_numbers(kMerged, {{"b", 2}, {"s", 2}, {"t", 3}});
+  expect_same_numbers(hidden("%seen, %scores, %low", "-3.4028235e38"),
+                      {{"b", 2}, {"s", 3}, {"t", 2}});
   expect_same_numbers(kRms, {{"b", 2}, {"s", 2}});
   expect_same_numbers(kLayer, {{"b", 2}, {"s", 2}});
   expect_same_numbers(attention(kRepeated, "  %y = Attention(%q, %k3, %v3, _, _) {scale=0.35}\n"),
