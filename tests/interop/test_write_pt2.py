@@ -195,8 +195,11 @@ def test_names_are_those_of_transformers_own_export(export):
 
 
 # One in CI, one of each family in `make full`: each takes a compiler half a minute and more.
-COMPILED = ["llama_default", "mistral_default", "qwen2_default", "qwen3_default", "qwen3_moe_default", "bert_model"]
-COMPILED += ["mamba_default", "t5_default", "whisper_default", "vit_default"]
+LOOPS = pytest.mark.xfail(strict=True, reason="Inductor (2.13) loses a loop's symbolic sizes: KeyError: s0")
+IMAGES = pytest.mark.xfail(strict=True, reason="compiled code takes the sample's number of patches; not looked into yet")
+COMPILED = ["llama_default", "mistral_default", "qwen2_default", "qwen3_default", "bert_model", "t5_default"]
+COMPILED += ["whisper_default", pytest.param("qwen3_moe_default", marks=LOOPS)]
+COMPILED += [pytest.param("mamba_default", marks=LOOPS), pytest.param("vit_default", marks=IMAGES)]
 
 
 @pytest.mark.parametrize("name", COMPILED if "TRANSHIP_FULL" in os.environ else COMPILED[:1])

@@ -211,6 +211,12 @@ std::unique_ptr<Graph> loop_body(const Graph& body, size_t num_carried) {
   return graph;
 }
 
+bool is_true(const Node& node) {
+  return node.kind() == ir::OpKind::kConstant &&
+         as<ir::Constant>(*node.op).value.num_elements() == 1 &&
+         as<ir::Constant>(*node.op).value.at(0) != 0;
+}
+
 }  // namespace
 
 void Lowering::lower_loop(const Node& n) {
@@ -218,7 +224,21 @@ void Lowering::lower_loop(const Node& n) {
   const std::unique_ptr<Graph> condition = loop_condition(*n.graphs[0], carried);
   const std::unique_ptr<Graph> body = loop_body(*n.graphs[0], carried);
   const std::span<const ValueId> inputs(n.inputs);  // trips, going, carried..., captured...
-  std::vector<std::string> state = {constant(Tensor(DType::kI64, {})), tensor(inputs[1])};
+  // Computed, both: Inductor has no lowering for a loop that begins with constants (2.13).
+  const ir::Type one = {DType::kI64, {1}}, number = {DType::kI64, {}};
+  std::vector<Operand> range = made_of(DType::kI64);
+  range.insert(range.begin(), {"end", as_int(1)});
+  const std::string trip =
+      emit_.node("aten.select.int",
+                 {{"self", as_tensor(emit_.node("aten.arange.default", range, one))},
+                  {"dim", as_int(0)},
+                  {"index", as_int(0)}},
+                 number);
+  std::string going = tensor(inputs[1]);
+  if (is_true(graph_.producer(inputs[1])))
+    going = emit_.node("aten.ge.Scalar", {{"self", as_tensor(trip)}, {"other", as_int(0)}},
+                       {DType::kBool, {}});
+  std::vector<std::string> state = {trip, going};
   for (std::string& name : tensors(inputs.subspan(2, carried))) state.push_back(std::move(name));
   std::vector<std::string> captured = {tensor(inputs[0])};
   for (std::string& name : tensors(inputs.subspan(2 + carried)))

@@ -125,6 +125,40 @@ std::string_view reduction_name(ScatterReduction reduction) {
 
 }  // namespace
 
+namespace {
+
+/// The one number that a value holds everywhere, if that is known.
+std::optional<int64_t> known_number(const ir::Graph& graph, ir::ValueId id) {
+  const Node* node = &graph.producer(id);
+  while (node->kind() == ir::OpKind::kFull || node->kind() == ir::OpKind::kExpand)
+    node = &graph.producer(node->inputs[0]);
+  if (node->kind() != ir::OpKind::kConstant) return std::nullopt;
+  const Tensor& value = as<ir::Constant>(*node->op).value;
+  for (int64_t i = 1; i < value.num_elements(); ++i) {
+    if (value.at(i) != value.at(0)) return std::nullopt;
+  }
+  return value.num_elements() == 0 ? std::nullopt
+                                   : std::optional(static_cast<int64_t>(value.at(0)));
+}
+
+}  // namespace
+
+/// Where every index is one known number, a row is cut out: Inductor has no lowering for that index
+/// (2.13).
+void Lowering::lower_embedding(const Node& n) {
+  const std::optional<int64_t> row = known_number(graph_, n.inputs[1]);
+  if (!row || *row < 0)
+    return say(n, "aten.embedding.default", {operand("weight", n, 0), operand("indices", n, 1)});
+  const DType of = dtype(n.inputs[0]);
+  const Dim width = shape(n.inputs[0])[1];
+  const std::string cut = emit_.node(
+      "aten.select.int",
+      {{"self", as_tensor(tensor(n.inputs[0]))}, {"dim", as_int(0)}, {"index", as_int(*row)}},
+      {of, {width}});
+  say(n, "aten.expand.default",
+      {{"self", as_tensor(cut)}, {"size", emit_.sizes(shape(n.outputs[0]).dims)}});
+}
+
 /// Whole slices, at places along an axis.
 void Lowering::lower_slice_write(const Node& n, ir::ValueId places) {
   const int64_t along = as<ir::ScatterElements>(*n.op).axis;

@@ -178,7 +178,7 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
       return say(n, "aten.linear.default", operands);
     }
     case OpKind::kEmbedding:
-      return say(n, "aten.embedding.default", {operand("weight", n, 0), operand("indices", n, 1)});
+      return lower_embedding(n);
     case OpKind::kRmsNorm:
     case OpKind::kLayerNorm:
       return lower_norm(n);

@@ -84,6 +84,7 @@ class Lowering {
   std::string places(ir::PadMode mode, const ir::Dim& size, const ir::Dim& begin,
                      const ir::Dim& end);
   // lower_indexing.cpp
+  void lower_embedding(const ir::Node& n);
   void lower_gather(const ir::Node& n);
   void lower_gather_nd(const ir::Node& n);
   void lower_slice_write(const ir::Node& n, ir::ValueId places);
