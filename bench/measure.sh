@@ -9,16 +9,19 @@ seconds() { # command... -> wall seconds
 }
 median() { sort -n | awk '{ v[NR] = $1 } END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-# peak INTERVAL command...: its peak anonymous memory in kB, sampled from the kernel's own account.
+# peak INTERVAL command...: its peak anonymous memory in kB, sampled from the kernel's own account. The command may be a
+# function: what it runs is a child of a child.
 peak() {
-  local interval=$1 pid most=0 key value _
+  local interval=$1 pid most=0 key value _ process
   shift
   "$@" >/dev/null 2>"$work/log" &
   pid=$!
   while kill -0 $pid 2>/dev/null; do
-    while read -r key value _; do
-      [ "$key" = RssAnon: ] && [ "$value" -gt "$most" ] && most=$value
-    done 2>/dev/null </proc/$pid/status || true
+    for process in $pid $(cat /proc/$pid/task/$pid/children 2>/dev/null); do
+      while read -r key value _; do
+        [ "$key" = RssAnon: ] && [ "$value" -gt "$most" ] && most=$value
+      done 2>/dev/null </proc/"$process"/status || true
+    done
     sleep "$interval"
   done
   wait $pid || { tail -n 5 "$work/log" >&2; return 1; }
