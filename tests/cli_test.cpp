@@ -539,16 +539,16 @@ TEST_F(CommandLine, a_file_that_is_not_what_its_name_says_is_an_error) {
 }
 
 TEST_F(CommandLine, a_program_of_pytorch_is_looked_at_exported_and_run) {
-  const std::string program =
-      fs::path(TRANSHIP_SOURCE_DIR) / "tests/cases/pt2/tree.pt2";
+  const std::string program = fs::path(TRANSHIP_SOURCE_DIR) / "tests/cases/pt2/tree.pt2";
   const Result seen = run({"inspect", program});
   EXPECT_EQ(seen.code, 0) << seen.error;
   EXPECT_THAT(seen.out, HasSubstr("aten.add.Tensor(1)"));
   EXPECT_THAT(run({"inspect", program, "--graph"}).out, HasSubstr("graph model"));
   const std::string artifact = folder_ / "tree-onnx";
   EXPECT_EQ(run({"export", program, "--to", "onnx", "-o", artifact}).code, 0);
-  const Result ran = run({"run", artifact, "--input", "a=[1.0, 2.0]", "--input", "pair.0=[3.0, 4.0]",
-                          "--input", "pair.1=[0.0, 0.0]", "--input", "more.k=[0.0, 0.0]"});
+  const Result ran =
+      run({"run", artifact, "--input", "a=[1.0, 2.0]", "--input", "pair.0=[3.0, 4.0]", "--input",
+           "pair.1=[0.0, 0.0]", "--input", "more.k=[0.0, 0.0]"});
   EXPECT_EQ(ran.code, 0) << ran.error;
   EXPECT_THAT(ran.out, HasSubstr("7"));
   EXPECT_EQ(run({"export", program, "--to", "onnx", "-o", artifact, "--task", "forward"}).code, 2);

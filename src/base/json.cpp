@@ -120,8 +120,9 @@ Replaced replace_non_finite(std::string_view text) {
   return out;
 }
 
-/// Makes the document of what the parser meets. nlohmann's own way compares each key with all before
-/// it, which takes minutes for an object of a hundred thousand keys, and copies what is nested.
+/// Makes the document of what the parser meets. nlohmann's own way compares each key with all
+/// before it, which takes minutes for an object of a hundred thousand keys, and copies what is
+/// nested.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
   struct Document {

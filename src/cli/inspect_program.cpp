@@ -53,8 +53,7 @@ ir::Program open_program(const std::filesystem::path& path) {
 
 namespace {
 
-void add_imported(const pt2::Archive& archive, const pt2::ImportedProgram& imported,
-                  Json& report) {
+void add_imported(const pt2::Archive& archive, const pt2::ImportedProgram& imported, Json& report) {
   const ir::Graph& graph = *imported.program.components.front().graph;
   report["torch_version"] = printable(archive.program.torch_version);
   report["nodes"] = archive.program.graph.nodes.size();

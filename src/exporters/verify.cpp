@@ -10,8 +10,8 @@
 #include "base/file_hash.h"
 #include "base/mapped_file.h"
 #include "exporters/export_json.h"
-#include "exporters/referred_files.h"
 #include "exporters/program_summary.h"
+#include "exporters/referred_files.h"
 
 namespace tranship::exporters {
 namespace {

@@ -18,9 +18,9 @@ struct State {
     kAppend,     // each call adds entries along growth_axis; empty before the first
     kOverwrite,  // each call gives a new one of the same size; zeros before the first
     kReadOnly,   // made once, then passed on as it is: what a decoder keeps of an encoder
-    kSlots,      // a buffer of fixed length along growth_axis; each call writes its entries in place,
-                 // from where its counter says
-    kCounter,    // how many entries a buffer of slots has: a number that each call raises
+    kSlots,    // a buffer of fixed length along growth_axis; each call writes its entries in place,
+               // from where its counter says
+    kCounter,  // how many entries a buffer of slots has: a number that each call raises
   };
   std::string name;  // "past_key_values.layers.0.keys"
   Kind kind = Kind::kAppend;

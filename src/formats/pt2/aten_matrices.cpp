@@ -94,8 +94,8 @@ Results linear(Call& call) {
   const Value bias = call.optional_tensor("bias");
   const bool plain = weight.rank() == 2 && (!bias || bias.rank() == 1);
   if (plain)
-    return {add_node(call.graph(), ir::Linear(),
-                     {with_features(x, weight.shape()[1]), weight, bias})};
+    return {
+        add_node(call.graph(), ir::Linear(), {with_features(x, weight.shape()[1]), weight, bias})};
   const Value y = product(x, weight.rank() == 2 ? transpose(weight, {1, 0}) : weight);
   return {bias ? y + bias : y};
 }

@@ -63,8 +63,8 @@ Value bilinear(Value x, const Axis& rows, const Axis& columns) {
     for (const bool later : {false, true}) {
       const Value up_weight = lower ? down : unary(UnaryKind::kNeg, down) + 1;
       const Value side_weight = later ? right : unary(UnaryKind::kNeg, right) + 1;
-      const Value found = elements_at(x, lower ? top + 1 : top, later ? left + 1 : left, rows,
-                                      columns);
+      const Value found =
+          elements_at(x, lower ? top + 1 : top, later ? left + 1 : left, rows, columns);
       const Value weighed = found * unsqueeze(up_weight * side_weight, {1});
       sum = sum ? sum + weighed : weighed;
     }

@@ -27,11 +27,11 @@ TEST(PythonValue, leaves_are_named_as_torch_export_names_them) {
        {"mask", PythonValue::dict({{"full", PythonValue::tensor("mask.full")}})},
        {"cache", cache()},
        {"encoded", PythonValue::output("module:Output", {{"state", PythonValue::tensor("e")}})}});
-  EXPECT_THAT(
-      leaves(kwargs),
-      ElementsAre(FieldsAre("ids", "ids", "", false), FieldsAre("mask.full", "mask_full", "", false),
-                  FieldsAre("in.keys", "cache_0", "", false), FieldsAre("in.values", "cache_1", "", false),
-                  FieldsAre("e", "encoded_state", "", false)));
+  EXPECT_THAT(leaves(kwargs), ElementsAre(FieldsAre("ids", "ids", "", false),
+                                          FieldsAre("mask.full", "mask_full", "", false),
+                                          FieldsAre("in.keys", "cache_0", "", false),
+                                          FieldsAre("in.values", "cache_1", "", false),
+                                          FieldsAre("e", "encoded_state", "", false)));
 }
 
 // What torch.utils._pytree.treespec_dumps gives.
