@@ -7,6 +7,14 @@
 
 namespace tranship::tasks {
 
+ir::Value add_input(ir::Graph& graph, std::string name, DType dtype, ir::Shape shape) {
+  ir::Input op;
+  op.name = std::move(name);
+  op.dtype = dtype;
+  op.shape = std::move(shape);
+  return graph.add_one(ir::make(std::move(op)), {});
+}
+
 nn::KeyValue FreshCache::update(int64_t, ir::Value keys, ir::Value values) {
   layers_.push_back({keys, values});
   return layers_.back();
@@ -24,11 +32,7 @@ GrowingCache::GrowingCache(ir::Graph& graph, std::string name, std::string cross
     : graph_(graph), name_(std::move(name)), cross_name_(std::move(cross_name)) {}
 
 ir::Value GrowingCache::input(std::string name, DType dtype, ir::Shape shape) {
-  ir::Input op;
-  op.name = "input." + std::move(name);
-  op.dtype = dtype;
-  op.shape = std::move(shape);
-  return graph_.add_one(ir::make(std::move(op)), {});
+  return add_input(graph_, "input." + std::move(name), dtype, std::move(shape));
 }
 
 ir::Value GrowingCache::grow(int64_t layer, std::string_view part, ir::Value added) {
@@ -68,17 +72,14 @@ SlotCache::SlotCache(ir::Graph& graph, std::string name, ir::Dim num_slots)
     : graph_(graph), name_(std::move(name)), num_slots_(std::move(num_slots)) {}
 
 ir::Value SlotCache::input(int64_t layer, std::string_view part, DType dtype, ir::Shape shape) {
-  ir::Input op;
-  op.name = fmt::format("input.{}.layers.{}.{}", name_, layer, part);
-  op.dtype = dtype;
-  op.shape = std::move(shape);
-  return graph_.add_one(ir::make(std::move(op)), {});
+  return add_input(graph_, fmt::format("input.{}.layers.{}.{}", name_, layer, part), dtype,
+                   std::move(shape));
 }
 
 ir::Value SlotCache::counter(int64_t layer) {
-  for (int64_t i = std::ssize(counters_); i <= layer; ++i)
-    counters_.push_back(input(i, "cumulative_length", DType::kI64, {}));
-  return counters_[static_cast<size_t>(layer)];
+  for (int64_t i = std::ssize(before_); i <= layer; ++i)
+    before_.push_back(input(i, "cumulative_length", DType::kI64, {}));
+  return before_[static_cast<size_t>(layer)];
 }
 
 nn::KeyValue SlotCache::update(int64_t layer, ir::Value keys, ir::Value values) {
@@ -96,15 +97,9 @@ nn::KeyValue SlotCache::update(int64_t layer, ir::Value keys, ir::Value values) 
   };
   const ir::Value all_keys = written("keys", keys);
   layers_.push_back({all_keys, written("values", values)});
-  raised_.push_back(first + ir::dim_to_tensor(graph_, length));
+  counters_.push_back(first + ir::dim_to_tensor(graph_, length));
   return layers_.back();
 }
-
-nn::KeyValue SlotCache::cross(int64_t, const ir::Shape&, const std::function<nn::KeyValue()>&) {
-  fail_without_slots();
-}
-
-ir::Value SlotCache::state(int64_t, std::string_view, const ir::Type&) { fail_without_slots(); }
 
 FreshSlotCache::FreshSlotCache(ir::Graph& graph, ir::Dim length, ir::Dim num_slots)
     : graph_(graph), length_(std::move(length)), num_slots_(std::move(num_slots)) {}
@@ -120,15 +115,6 @@ nn::KeyValue FreshSlotCache::update(int64_t, ir::Value keys, ir::Value values) {
   layers_.push_back({buffer, with_zeros(values)});
   counters_.push_back(ir::dim_to_tensor(graph_, length_));
   return {keys, values};
-}
-
-nn::KeyValue FreshSlotCache::cross(int64_t, const ir::Shape&,
-                                   const std::function<nn::KeyValue()>&) {
-  fail_without_slots();
-}
-
-ir::Value FreshSlotCache::state(int64_t, std::string_view, const ir::Type&) {
-  fail_without_slots();
 }
 
 ir::Value FreshSlotCache::first_slot() { return ir::scalar(graph_, DType::kI64, 0); }

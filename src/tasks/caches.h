@@ -16,8 +16,11 @@ struct KeptState {
   ir::Value value;
 };
 
-/// Remembers what the layers have: all keys and values, past and new, those of the encoder, and
-/// states.
+/// An input of a graph.
+ir::Value add_input(ir::Graph& graph, std::string name, DType dtype, ir::Shape shape);
+
+/// Remembers what the layers have: all keys and values, past and new, those of the encoder, states,
+/// and of a cache of slots how many are taken.
 class LayerCache : public nn::Cache {
  public:
   void keep(int64_t layer, std::string_view name, ir::Value value) override {
@@ -26,10 +29,13 @@ class LayerCache : public nn::Cache {
   const std::vector<nn::KeyValue>& layers() const { return layers_; }
   const std::vector<nn::KeyValue>& cross_layers() const { return cross_layers_; }
   const std::vector<KeptState>& states() const { return states_; }
+  /// Of a cache of slots: the counters after the call, one a layer.
+  const std::vector<ir::Value>& counters() const { return counters_; }
 
  protected:
   std::vector<nn::KeyValue> layers_, cross_layers_;
   std::vector<KeptState> states_;
+  std::vector<ir::Value> counters_;
 };
 
 /// Caches that begin empty: a layer's keys and values are what it has just made.
@@ -64,19 +70,23 @@ class GrowingCache : public LayerCache {
 /// Errors: unsupported: caches of slots hold a decoder's own keys and values only.
 [[noreturn]] void fail_without_slots();
 
+/// A cache of slots has nothing but keys and values. Errors: unsupported for anything else.
+class SlotLayers : public LayerCache {
+ public:
+  nn::KeyValue cross(int64_t, const ir::Shape&, const std::function<nn::KeyValue()>&) override {
+    fail_without_slots();
+  }
+  ir::Value state(int64_t, std::string_view, const ir::Type&) override { fail_without_slots(); }
+};
+
 /// Caches with slots, "input.<name>.layers.0.keys" and so on: each call writes its keys and values
 /// in place, from where the layer's counter says, and raises the counter.
-class SlotCache : public LayerCache {
+class SlotCache : public SlotLayers {
  public:
   SlotCache(ir::Graph& graph, std::string name, ir::Dim num_slots);
   nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
-  nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
-                     const std::function<nn::KeyValue()>& make) override;
-  ir::Value state(int64_t layer, std::string_view name, const ir::Type& type) override;
   ir::Value first_slot() override { return counter(0); }
   ir::Dim num_slots() const override { return num_slots_; }
-  /// The counters after the call, one a layer.
-  const std::vector<ir::Value>& counters() const { return raised_; }
 
  private:
   ir::Value input(int64_t layer, std::string_view part, DType dtype, ir::Shape shape);
@@ -85,27 +95,22 @@ class SlotCache : public LayerCache {
   ir::Graph& graph_;
   std::string name_;
   ir::Dim num_slots_;
-  std::vector<ir::Value> counters_, raised_;
+  std::vector<ir::Value> before_;  // the counters that came in
 };
 
 /// The same before the first token: buffers are made, with zeros behind the tokens. The model sees
 /// the tokens alone.
-class FreshSlotCache : public LayerCache {
+class FreshSlotCache : public SlotLayers {
  public:
   /// length: of the tokens; at most num_slots.
   FreshSlotCache(ir::Graph& graph, ir::Dim length, ir::Dim num_slots);
   nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
-  nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
-                     const std::function<nn::KeyValue()>& make) override;
-  ir::Value state(int64_t layer, std::string_view name, const ir::Type& type) override;
   ir::Value first_slot() override;
   ir::Dim num_slots() const override { return length_; }
-  const std::vector<ir::Value>& counters() const { return counters_; }
 
  private:
   ir::Graph& graph_;
   ir::Dim length_, num_slots_;
-  std::vector<ir::Value> counters_;
 };
 
 }  // namespace tranship::tasks

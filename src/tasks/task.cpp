@@ -23,11 +23,7 @@ struct Call {
   explicit Call(std::string name) : graph(std::make_unique<ir::Graph>(std::move(name))) {}
 
   ir::Value input(std::string name, DType dtype, ir::Shape shape) {
-    ir::Input op;
-    op.name = std::move(name);
-    op.dtype = dtype;
-    op.shape = std::move(shape);
-    return graph->add_one(ir::make(std::move(op)), {});
+    return add_input(*graph, std::move(name), dtype, std::move(shape));
   }
   /// An argument that is an input of its own.
   ir::Value argument(const std::string& name, ir::Shape shape, DType dtype = DType::kI64) {
@@ -87,7 +83,7 @@ class Builder {
     prefill.in.cache = &fresh;
     add_inputs(prefill, optional_inputs, length, 0, slots);
     const ModelOutputs first = forward(prefill, selected_.architecture->forward);
-    finish(std::move(prefill), first, fresh, false, fresh.counters());
+    finish(std::move(prefill), first, fresh, false);
 
     Call decode("decode");
     SlotCache cache(*decode.graph, cache_name(), cache_length);
@@ -95,7 +91,7 @@ class Builder {
     add_inputs(decode, optional_inputs, options_.multi_token_decode ? length : Dim(1), 0,
                cache_length);
     const ModelOutputs next = forward(decode, selected_.architecture->forward);
-    finish(std::move(decode), next, cache, true, cache.counters());
+    finish(std::move(decode), next, cache, true);
     result_.sizes.emplace("cache_length", slots);
   }
 
@@ -298,9 +294,7 @@ class Builder {
     result_.signatures.back().encoder_output_class = encoder.output_class;
   }
 
-  /// counters: of a cache with slots.
-  void finish(Call call, const ModelOutputs& out, const LayerCache& cache, bool takes_cache,
-              const std::vector<ir::Value>& counters = {}) {
+  void finish(Call call, const ModelOutputs& out, const LayerCache& cache, bool takes_cache) {
     ir::Component component;
     component.name = call.graph->name();
     component.graph = std::move(call.graph);
@@ -314,13 +308,11 @@ class Builder {
     using Kind = ir::State::Kind;
     const bool has_cross = !cache.cross_layers().empty();
     const std::string name = cache_part(has_cross ? kSelfCache : "");
-    if (counters.empty()) {
-      add_states(component, name, Kind::kAppend, cache.layers(), takes_cache);
-    } else {
-      add_slots(component, cache.layers(), counters, takes_cache);
-      signature.max_cache_len = *options_.max_cache_len;
-    }
-    add_states(component, cache_part(kCrossCache), Kind::kReadOnly, cache.cross_layers(),
+    const bool has_slots = !cache.counters().empty();
+    if (has_slots) signature.max_cache_len = *options_.max_cache_len;
+    add_layers(component, name, has_slots ? Kind::kSlots : Kind::kAppend, cache.layers(),
+               cache.counters(), takes_cache);
+    add_layers(component, cache_part(kCrossCache), Kind::kReadOnly, cache.cross_layers(), {},
                takes_cache);
     add_kept_states(component, cache.states(), takes_cache);
     signature.num_cache_layers = std::ssize(cache.layers());
@@ -342,53 +334,35 @@ class Builder {
     result_.signatures.push_back(std::move(signature));
   }
 
-  /// Outputs for a cache's layers, which later calls take as inputs.
-  static void add_states(ir::Component& component, const std::string& name, ir::State::Kind kind,
-                         const std::vector<nn::KeyValue>& layers, bool takes_cache) {
-    const std::string prefix = takes_cache ? "output." : "";
-    for (size_t i = 0; i < layers.size(); ++i) {
-      const std::string layer = fmt::format("{}.layers.{}.", name, i);
-      for (const auto& [part, value] :
-           {std::pair("keys", layers[i].keys), std::pair("values", layers[i].values)}) {
-        component.graph->add_output(prefix + layer + part, value);
-        component.states.push_back({.name = layer + part,
-                                    .kind = kind,
-                                    .input = takes_cache ? "input." + layer + part : "",
-                                    .output = prefix + layer + part});
-      }
-    }
+  /// An output that later calls take as an input.
+  static void add_state(ir::Component& component, const std::string& name, ir::State::Kind kind,
+                        ir::Value value, bool takes_cache) {
+    component.states.push_back({.name = name,
+                                .kind = kind,
+                                .input = takes_cache ? "input." + name : "",
+                                .output = takes_cache ? "output." + name : name});
+    component.graph->add_output(component.states.back().output, value);
   }
 
-  /// The same for buffers of slots: a layer's keys, values and counter.
-  void add_slots(ir::Component& component, const std::vector<nn::KeyValue>& layers,
-                 const std::vector<ir::Value>& counters, bool takes_cache) const {
-    const std::string prefix = takes_cache ? "output." : "";
+  /// The states of a cache's layers: keys, values, and where there are slots how many are taken.
+  static void add_layers(ir::Component& component, const std::string& name, ir::State::Kind kind,
+                         const std::vector<nn::KeyValue>& layers,
+                         const std::vector<ir::Value>& counters, bool takes_cache) {
     for (size_t i = 0; i < layers.size(); ++i) {
-      const std::string layer = fmt::format("{}.layers.{}.", cache_name(), i);
-      using Kind = ir::State::Kind;
-      for (const auto& [part, kind, value] :
-           {std::tuple("keys", Kind::kSlots, layers[i].keys),
-            std::tuple("values", Kind::kSlots, layers[i].values),
-            std::tuple("cumulative_length", Kind::kCounter, counters[i])}) {
-        component.graph->add_output(prefix + layer + part, value);
-        component.states.push_back({.name = layer + part,
-                                    .kind = kind,
-                                    .input = takes_cache ? "input." + layer + part : "",
-                                    .output = prefix + layer + part});
-      }
+      const std::string layer = fmt::format("{}.layers.{}.", name, i);
+      add_state(component, layer + "keys", kind, layers[i].keys, takes_cache);
+      add_state(component, layer + "values", kind, layers[i].values, takes_cache);
+      if (counters.empty()) continue;
+      add_state(component, layer + "cumulative_length", ir::State::Kind::kCounter, counters[i],
+                takes_cache);
     }
   }
 
   void add_kept_states(ir::Component& component, const std::vector<KeptState>& states,
                        bool takes_cache) const {
     for (const KeptState& state : states) {
-      const std::string name =
-          fmt::format("{}.layers.{}.{}", cache_name(), state.layer, state.name);
-      component.states.push_back({.name = name,
-                                  .kind = ir::State::Kind::kOverwrite,
-                                  .input = takes_cache ? "input." + name : "",
-                                  .output = takes_cache ? "output." + name : name});
-      component.graph->add_output(component.states.back().output, state.value);
+      add_state(component, fmt::format("{}.layers.{}.{}", cache_name(), state.layer, state.name),
+                ir::State::Kind::kOverwrite, state.value, takes_cache);
     }
   }
 
