@@ -171,12 +171,12 @@ std::map<std::string, int64_t> fixed_sizes_of(const ir::Program& program) {
 
 /// The slots of a static cache that the export makes; nothing if its cache grows.
 std::optional<int64_t> slots_of(const ExportedModel& artifact) {
+  const auto counts = [](const Port& port) { return port.name.ends_with(kCounter); };
   for (const auto& [name, part] : artifact.components()) {
+    if (std::ranges::none_of(part.program.outputs(), counts)) continue;
     for (const Port& port : part.program.outputs()) {
       const bool is_buffer = port.name.ends_with(".keys") && port.shape.size() == 4;
-      const bool counts = std::ranges::any_of(
-          part.program.outputs(), [](const Port& other) { return other.name.ends_with(kCounter); });
-      if (is_buffer && counts && fixed_size(port.shape[2])) return fixed_size(port.shape[2]);
+      if (is_buffer && fixed_size(port.shape[2])) return fixed_size(port.shape[2]);
     }
   }
   return std::nullopt;

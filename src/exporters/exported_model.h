@@ -40,6 +40,8 @@ struct Artifact {
   std::filesystem::path directory;
   /// What external weights of a loaded artifact lie in.
   std::set<std::string> data_files;
+  /// Of a loaded artifact, by component: what it can write in place (ProgramSummary).
+  std::map<std::string, std::map<std::string, std::string>> in_place = {};
 };
 
 /// Passes what a runtime says while a call is on to that call's sink: a session outlives the calls,

@@ -39,7 +39,8 @@ ProgramSummary summarize_program(std::string_view export_format,
   if (export_format == OnnxExporter::kExportFormat) {
     const onnx::ModelSummary summary = onnx::read_summary(file);
     ProgramSummary out{{ports_of(summary.inputs), ports_of(summary.outputs), summary.num_nodes},
-                       {}};
+                       {},
+                       summary.in_place};
     for (const std::string& name : summary.data_files) out.data_files.emplace(name, 0);
     for (const onnx::WeightInfo& weight : summary.weights) {
       if (!weight.data_file.empty()) out.data_files[weight.data_file] += weight.size_bytes;

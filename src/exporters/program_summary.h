@@ -14,6 +14,8 @@ struct ProgramSummary {
   ExportedProgram program;
   /// What its weights lie in beside itself, and how many bytes of each they need.
   std::map<std::string, uint64_t> data_files;
+  /// Inputs that the program can write where they are, with their outputs (onnx::ModelSummary).
+  std::map<std::string, std::string> in_place = {};
 };
 
 /// Errors: unsupported for another format than onnx and dynamo. where: the artifact's directory.

@@ -182,6 +182,7 @@ Artifact load(const fs::path& directory, const Sink& sink) {
     for (const auto& [name, bytes] : summary.data_files) artifact.data_files.insert(name);
     artifact.ranges.emplace(component.name,
                             exporters::ranges_of(component.metadata, summary.program.inputs()));
+    artifact.in_place.emplace(component.name, std::move(summary.in_place));
     artifact.components.emplace_back(
         component.name, ExportedComponent{std::move(summary.program), component.metadata});
   }

@@ -374,7 +374,7 @@ Generator Generator::open(const std::filesystem::path& directory, const RunOptio
     impl->encoder_decoder = model.get();
     impl->model = std::move(model);
   } else {
-    impl->model = generation::open_onnx_model(directory, options, sink);
+    impl->model = generation::open_onnx_model(exported, options, sink);
   }
   impl->load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

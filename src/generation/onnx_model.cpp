@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "formats/onnx/model_summary.h"
+#include "exporters/exported_model.h"
 #include "generation/cache_buffers.h"
 #include "generation/onnx_parts.h"
 
@@ -55,14 +55,13 @@ onnx::Session open_checked(const std::filesystem::path& directory, const std::st
 }
 
 /// Whether decode can write all of its cache where it is, and does not care how much room there is.
-bool writes_in_place(const std::filesystem::path& directory, const onnx::Session& decode) {
-  const onnx::ModelSummary summary =
-      onnx::read_summary(directory / (std::string(kDecode) + ".onnx"));
+bool writes_in_place(const ExportedModel& exported, const onnx::Session& decode) {
+  const auto& in_place = exported.impl().artifact->in_place.at(kDecode);
   for (const onnx::ValueInfo& input : decode.inputs()) {
     if (!input.name.starts_with(kCacheIn)) continue;
     const std::string output = std::string(kCacheOut) + input.name.substr(kCacheIn.size());
-    const auto found = summary.in_place.find(input.name);
-    if (found == summary.in_place.end() || found->second != output) return false;
+    const auto found = in_place.find(input.name);
+    if (found == in_place.end() || found->second != output) return false;
   }
   return find_port(decode.inputs(), kAttentionMask) != nullptr;
 }
@@ -182,11 +181,12 @@ class OnnxModel : public CausalModel {
 
 }  // namespace
 
-std::unique_ptr<CausalModel> open_onnx_model(const std::filesystem::path& directory,
+std::unique_ptr<CausalModel> open_onnx_model(const ExportedModel& exported,
                                              const RunOptions& options, const Sink& sink) {
+  const std::filesystem::path& directory = exported.directory();
   onnx::Session prefill = open_checked(directory, kPrefill, options, sink);
   onnx::Session decode = open_checked(directory, kDecode, options, sink);
-  const bool in_place = options.device == "cpu" && writes_in_place(directory, decode);
+  const bool in_place = options.device == "cpu" && writes_in_place(exported, decode);
   return std::make_unique<OnnxModel>(std::move(prefill), std::move(decode), in_place);
 }
 

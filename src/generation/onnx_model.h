@@ -1,7 +1,6 @@
 // A model that ONNX Runtime runs: the components prefill and decode of an artifact.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 
 #include "generation/causal_model.h"
@@ -10,12 +9,12 @@
 
 namespace tranship::generation {
 
-/// Loads prefill.onnx and decode.onnx from a directory. The cache stays where the runtime has it:
-/// what a step gives ("output.X", "X" of prefill) goes into the next one ("input.X") as it is.
+/// Opens prefill.onnx and decode.onnx of a loaded artifact. The cache stays where the runtime has
+/// it: what a step gives ("output.X", "X" of prefill) goes into the next one ("input.X") as it is.
 /// Inputs besides the cache: input_ids, and attention_mask and position_ids where there are any.
 /// Errors: those of onnx::Session::open; unsupported for other inputs, a static cache among them,
 /// or no logits; corrupt if a part of the cache goes in and does not come out.
-std::unique_ptr<CausalModel> open_onnx_model(const std::filesystem::path& directory,
+std::unique_ptr<CausalModel> open_onnx_model(const ExportedModel& exported,
                                              const RunOptions& options, const Sink& sink);
 
 }  // namespace tranship::generation

@@ -11,13 +11,6 @@ using ir::OpKind;
 using ir::Shape;
 using ir::ValueId;
 
-namespace {
-
-const std::vector<int64_t> kHeadsAndTokens = {0, 2, 1,
-                                              3};  // [B, H, S, D] to [B, S, H, D], and back
-
-}  // namespace
-
 std::string Lowering::wanted(ValueId id) const {
   const auto it = wanted_.find(id);
   return it == wanted_.end() ? std::string() : it->second;

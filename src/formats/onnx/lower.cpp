@@ -371,7 +371,7 @@ void Lowering::lower_unary(const Node& n) {
 /// Where heads and tokens change places, whoever needs it may take another form.
 void Lowering::lower_transpose(const Node& n) {
   const std::vector<int64_t>& perm = as<ir::Transpose>(*n.op).perm;
-  if (target_.fusions && perm == std::vector<int64_t>{0, 2, 1, 3}) {
+  if (target_.fusions && perm == kHeadsAndTokens) {
     form(n.outputs[0]).pending = &n;
     return;
   }

@@ -19,6 +19,11 @@ class ValueInfoProto;
 
 namespace tranship::onnx {
 
+struct GroupedAttention;
+
+/// [B, H, S, D] to [B, S, H, D], and back.
+inline const std::vector<int64_t> kHeadsAndTokens = {0, 2, 1, 3};
+
 /// Gemm wants matrices, and takes weights as [out, in]. So a value [..., d] may live in two forms:
 /// `full`, as its shape says, and `flat`, as the matrix [rows, d] of its last axis. Linear makes
 /// flat values, ops that work row by row keep them flat, and a form is made from the other where it
@@ -100,7 +105,7 @@ class Lowering {
   void lower_rope(const ir::Node& n);
   void lower_attention(const ir::Node& n);
   /// The tokens that attention sees, those in the cache too: i64 [1].
-  std::string total_length(const ir::Node& attention);
+  std::string total_length(const ir::Node& attention, const GroupedAttention& found);
   std::string seen_slots(const ir::Node& attention, const std::string& total);
   std::string zeros_where_nothing_is_seen(const ir::Node& attention, const std::string& seen,
                                           const std::string& value);

@@ -1,6 +1,4 @@
 // Composites in ONNX Runtime's own operators (domain com.microsoft).
-#include <cmath>
-
 #include "base/error.h"
 #include "formats/onnx/fusions/grouped_attention.h"
 #include "formats/onnx/lowering.h"
@@ -80,8 +78,7 @@ void Lowering::lower_rope(const Node& n) {
 }
 
 /// Not from a cache's shape, if anything else says it: a runtime may give it more room.
-std::string Lowering::total_length(const Node& n) {
-  const GroupedAttention found = *grouped_attention(graph_, n);
+std::string Lowering::total_length(const Node& n, const GroupedAttention& found) {
   const Dim added = shape(n.inputs[0])[2];
   if (found.counter != ir::kAbsent) {
     const std::string first = emit_.node("Reshape", {full(found.counter), emit_.ints({1})});
@@ -137,7 +134,7 @@ void Lowering::lower_attention(const Node& n) {
   const std::optional<GroupedAttention> found = grouped_attention(graph_, n);
   check(found.has_value(), "onnx: an attention was kept that no operator computes");
   const Shape& q = shape(n.inputs[0]);
-  const std::string total = total_length(n);
+  const std::string total = total_length(n, *found);
   const std::string last = emit_.node("Sub", {total, emit_.ints({1})});
   const auto as_i32 = [&](const std::string& value) {
     return emit_.node("Cast", {value}, {to_dtype(DType::kI32)});
