@@ -5,21 +5,18 @@
 
 #include "base/testing.h"
 #include "formats/onnx/model_summary.h"
-#include "formats/onnx/ort_library.h"
+#include "formats/onnx/ort_test_support.h"
 #include "models/families.h"
 #include "tranship/exporters.h"
 
 namespace tranship::generation {
 namespace {
 
-class Buffers : public ::testing::Test {
+class Buffers : public onnx::NeedsOnnxRuntime {
  protected:
   void SetUp() override {
-    try {
-      onnx::OrtLibrary::open({}, {});
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    NeedsOnnxRuntime::SetUp();
+    if (IsSkipped()) return;
     OnnxExporter()
         .export_for_generation(Checkpoint::synthetic(models::find_family("llama")->tiny_config),
                                {.dynamic = true, .ort_fusions = "cpu"})

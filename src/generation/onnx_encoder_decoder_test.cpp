@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/testing.h"
-#include "formats/onnx/ort_library.h"
+#include "formats/onnx/ort_test_support.h"
 #include "generation/testing.h"
 #include "tranship/exporters.h"
 #include "tranship/generation.h"
@@ -43,17 +43,9 @@ std::vector<Ids> new_ids(const GenerationResult& result) {
   return out;
 }
 
-class Tiny : public testing::Test {
+class Tiny : public onnx::NeedsOnnxRuntime {
  protected:
   explicit Tiny(const std::string& name) : model_(golden_model(name)) {}
-
-  void SetUp() override {
-    try {
-      onnx::OrtLibrary::open({}, {});
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
-  }
 
   Checkpoint checkpoint() const { return Checkpoint::synthetic(model_["config"].dump()); }
 

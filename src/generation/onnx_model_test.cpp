@@ -7,7 +7,7 @@
 
 #include "base/atomic_file.h"
 #include "base/testing.h"
-#include "formats/onnx/ort_library.h"
+#include "formats/onnx/ort_test_support.h"
 #include "generation/testing.h"
 #include "tranship/exporters.h"
 #include "tranship/generation.h"
@@ -21,16 +21,8 @@ using testing::HasSubstr;
 
 Checkpoint tiny_llama() { return Checkpoint::synthetic(sampling_golden()["config"].dump()); }
 
-class TinyLlama : public testing::Test {
+class TinyLlama : public onnx::NeedsOnnxRuntime {
  protected:
-  void SetUp() override {
-    try {
-      onnx::OrtLibrary::open({}, {});
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
-  }
-
   Generator exported(OnnxConfig config = {}) const {
     config.dynamic = true;
     OnnxExporter().export_for_generation(tiny_llama(), config).save_pretrained(folder_.path());
@@ -130,7 +122,8 @@ std::vector<std::vector<float>> prefill_logits(DType dtype) {
   OnnxExporter()
       .export_for_generation(tiny_llama(), {.dynamic = true, .dtype = dtype})
       .save_pretrained(folder.path());
-  const std::unique_ptr<CausalModel> model = open_onnx_model(folder.path(), {}, {});
+  const std::unique_ptr<CausalModel> model =
+      open_onnx_model(ExportedModel::from_pretrained(folder.path()), {}, {});
   const Logits logits = model->prefill(pad_left(std::vector<Ids>{{5, 17, 3}, {11}}, 0));
   std::vector<std::vector<float>> out;
   for (int64_t row = 0; row < 2; ++row)

@@ -49,6 +49,15 @@ def assert_close(actual, expected, config, length):
     assert worst <= tolerance(config, length, expected), f"differs by {worst}"
 
 
+def check_logits(found, step, case):
+    """A step of a golden case, whose logits may be kept at some positions only."""
+    expected = step["outputs"]["logits"]
+    kept = expected.get("positions", list(range(expected["shape"][1])))
+    values = torch.tensor(expected["values"]).reshape(expected["shape"][0], len(kept), -1)
+    assert list(found.shape) == expected["shape"]
+    assert_close(found[:, kept], values, case.config, len(step["inputs"]["attention_mask"][0]))
+
+
 @pytest.fixture
 def no_grad():
     with torch.no_grad():

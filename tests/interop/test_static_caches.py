@@ -10,7 +10,7 @@ from transformers.exporters import ExportedModel
 
 import reference
 import reference_cases
-from conftest import ROOT, assert_close
+from conftest import ROOT, check_logits
 
 SLOTS = 48
 STATIC = ("--cache-implementation=static", f"--max-cache-len={SLOTS}")
@@ -34,14 +34,6 @@ def as_static(inputs):
     inputs = reference.as_tensors(inputs)
     length = inputs["input_ids"].shape[1]
     return {**inputs, "attention_mask": slot_mask(inputs["attention_mask"], length)}
-
-
-def check_logits(found, step, case):
-    expected = step["outputs"]["logits"]
-    kept = expected.get("positions", list(range(expected["shape"][1])))
-    values = torch.tensor(expected["values"]).reshape(expected["shape"][0], len(kept), -1)
-    assert list(found.shape) == expected["shape"]
-    assert_close(found[:, kept], values, case.config, len(step["inputs"]["attention_mask"][0]))
 
 
 @pytest.mark.parametrize("to", ["dynamo", "onnx"])

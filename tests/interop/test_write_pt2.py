@@ -13,7 +13,7 @@ from transformers.exporters.metadata import register_treespec_types
 
 import reference
 import reference_cases
-from conftest import CASES, ROOT, assert_close, exact_forward_inputs
+from conftest import CASES, ROOT, assert_close, check_logits, exact_forward_inputs
 
 ALL_CASES = {**CASES, **reference_cases.moe_cases(), **reference_cases.mamba_cases(), **reference_cases.vit_cases()}
 
@@ -80,14 +80,6 @@ def test_forward_returns_what_the_model_returns(name, export, no_grad, tmp_path)
                 assert (actual.get(output) is None) == (expected.get(output) is None), output
                 if expected.get(output) is not None:
                     assert_close(actual[output], expected[output], case.config, longest_axis(inputs))
-
-
-def check_logits(found, step, case):
-    expected = step["outputs"]["logits"]
-    kept = expected.get("positions", list(range(expected["shape"][1])))
-    values = torch.tensor(expected["values"]).reshape(expected["shape"][0], len(kept), -1)
-    assert list(found.shape) == expected["shape"]
-    assert_close(found[:, kept], values, case.config, len(step["inputs"]["attention_mask"][0]))
 
 
 @pytest.mark.parametrize("name", GENERATION)

@@ -8,14 +8,6 @@ namespace {
 class Masks : public ::testing::TestWithParam<Case> {};
 TEST_P(Masks, AreReadAsTheirRule) { expect_recognized(GetParam()); }
 
-// q [b, 4, s, 8], keys and values [b, 2, t, 8], a padding mask i64 [b, t].
-std::string attention(const std::string& mask, const std::string& last) {
-  return "  %q = Input {name=\"q\", dtype=f32, shape=[b, 4, s, 8]}\n"
-         "  %k = Input {name=\"k\", dtype=f32, shape=[b, 2, past + s, 8]}\n"
-         "  %v = Input {name=\"v\", dtype=f32, shape=[b, 2, past + s, 8]}\n"
-         "  %pad = Input {name=\"pad\", dtype=i64, shape=[b, past + s]}\n" +
-         mask + last;
-}
 const std::string kCausalMask =
     "  %ti = Iota {count=past + s}\n  %t = Unsqueeze(%ti) {axes=[0, 1, 2]}\n"
     "  %si = Iota {count=s}\n  %past = DimToTensor {dim=past}\n"

@@ -192,14 +192,6 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"difference_stays", rope("%a", "  %y = Binary(%p, %q) {fn=sub}\n"), "neg", "Rope"}),
     name_of);
 
-// q [b, 4, s, 8], keys and values [b, 2, t, 8], a padding mask i64 [b, t].
-std::string attention(const std::string& mask, const std::string& last) {
-  return "  %q = Input {name=\"q\", dtype=f32, shape=[b, 4, s, 8]}\n"
-         "  %k = Input {name=\"k\", dtype=f32, shape=[b, 2, past + s, 8]}\n"
-         "  %v = Input {name=\"v\", dtype=f32, shape=[b, 2, past + s, 8]}\n"
-         "  %pad = Input {name=\"pad\", dtype=i64, shape=[b, past + s]}\n" +
-         mask + last;
-}
 const std::string kRepeated =
     "  %k1 = Unsqueeze(%k) {axes=[2]}\n  %k2 = Expand(%k1) {shape=[b, 2, 2, past + s, 8]}\n"
     "  %k3 = Reshape(%k2) {shape=[b, 4, past + s, 8]}\n"

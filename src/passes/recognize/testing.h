@@ -26,6 +26,15 @@ inline std::string nodes_after(const std::string& nodes) {
   return ir::print(*graph);
 }
 
+/// q [b, 4, s, 8], keys and values [b, 2, t, 8], a padding mask i64 [b, t].
+inline std::string attention(const std::string& mask, const std::string& last) {
+  return "  %q = Input {name=\"q\", dtype=f32, shape=[b, 4, s, 8]}\n"
+         "  %k = Input {name=\"k\", dtype=f32, shape=[b, 2, past + s, 8]}\n"
+         "  %v = Input {name=\"v\", dtype=f32, shape=[b, 2, past + s, 8]}\n"
+         "  %pad = Input {name=\"pad\", dtype=i64, shape=[b, past + s]}\n" +
+         mask + last;
+}
+
 /// Nodes whose result is %y, what the text after holds, and what it does not.
 struct Case {
   const char* name;
