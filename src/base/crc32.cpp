@@ -1,6 +1,9 @@
 #include "base/crc32.h"
 
+#include <zlib.h>
+
 #include <array>
+#include <cstring>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -9,63 +12,18 @@
 namespace tranship {
 namespace {
 
-// A remainder is a polynomial over GF(2) with its bits reflected: the highest bit stands for x^0.
-constexpr uint32_t kPolynomial = 0xedb88320;
-constexpr uint32_t kOne = 0x80000000;
-
-constexpr uint32_t times_x(uint32_t a) { return (a & 1) != 0 ? (a >> 1) ^ kPolynomial : a >> 1; }
-
-/// a * b modulo the polynomial.
-constexpr uint32_t multiply(uint32_t a, uint32_t b) {
-  uint32_t product = 0;
-  for (uint32_t bit = kOne; bit != 0; bit >>= 1) {
-    if ((a & bit) != 0) product ^= b;
-    b = times_x(b);
-  }
-  return product;
-}
-
-// ---- by tables: eight bytes a step. kTables[k][b] is what byte b becomes k bytes later.
-
-using Table = std::array<uint32_t, 256>;
-constexpr size_t kStep = 8;
-
-constexpr std::array<Table, kStep> make_tables() {
-  std::array<Table, kStep> tables = {};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t rest = byte;
-    for (int bit = 0; bit < 8; ++bit) rest = times_x(rest);
-    tables[0][byte] = rest;
-  }
-  for (size_t k = 1; k < kStep; ++k) {
-    for (size_t byte = 0; byte < 256; ++byte) {
-      const uint32_t before = tables[k - 1][byte];
-      tables[k][byte] = (before >> 8) ^ tables[0][before & 0xff];
-    }
-  }
-  return tables;
-}
-constexpr std::array<Table, kStep> kTables = make_tables();
-
-/// state: the remainder so far, without the inversion at both ends.
-uint32_t by_tables(uint32_t state, Bytes bytes) {
-  while (bytes.size() >= kStep) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), kStep);
-    word ^= state;
-    state = 0;
-    for (size_t k = 0; k < kStep; ++k) state ^= kTables[kStep - 1 - k][(word >> (8 * k)) & 0xff];
-    bytes = bytes.subspan(kStep);
-  }
-  for (const std::byte byte : bytes)
-    state = (state >> 8) ^ kTables[0][(state ^ static_cast<uint32_t>(byte)) & 0xff];
-  return state;
+/// The remainder so far, without the inversion at both ends, which zlib makes.
+uint32_t by_zlib(uint32_t state, Bytes bytes) {
+  const auto* data = reinterpret_cast<const Bytef*>(bytes.data());
+  if (bytes.empty()) return state;  // null means something else to zlib
+  return ~static_cast<uint32_t>(crc32_z(~state, data, bytes.size()));
 }
 
 #if defined(__x86_64__)
 
-// ---- by carry-less products: four blocks of 16 bytes a step, folded into one.
-// Source: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ" (Intel).
+// By carry-less products, ten times as fast as zlib 1.2: four blocks of 16 bytes a step, folded
+// into one. Source: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"
+// (Intel).
 
 constexpr size_t kBlock = 16;
 
@@ -100,7 +58,7 @@ __attribute__((target("pclmul,sse4.1"))) uint32_t by_products(uint32_t state, By
   for (; bytes.size() - done >= kBlock; done += kBlock) a = fold(a, over_one, load(at + done));
   std::array<std::byte, kBlock> folded;  // has the remainder of all that it was folded from
   std::memcpy(folded.data(), &a, kBlock);
-  return by_tables(by_tables(0, folded), bytes.subspan(done));
+  return by_zlib(by_zlib(0, folded), bytes.subspan(done));
 }
 
 bool has_products() {
@@ -115,7 +73,7 @@ uint32_t advance(uint32_t state, Bytes bytes) {
 #if defined(__x86_64__)
   if (bytes.size() >= 4 * kBlock && has_products()) return by_products(state, bytes);
 #endif
-  return by_tables(state, bytes);
+  return by_zlib(state, bytes);
 }
 
 }  // namespace
@@ -123,14 +81,8 @@ uint32_t advance(uint32_t state, Bytes bytes) {
 uint32_t crc32(Bytes bytes, uint32_t before) { return ~advance(~before, bytes); }
 
 uint32_t combine_crc32(uint32_t first, uint32_t second, uint64_t second_size_bytes) {
-  uint32_t power = kOne;  // x^(bits of the second)
-  uint32_t square = times_x(kOne);
-  for (int i = 0; i < 3; ++i) square = multiply(square, square);  // x^8: a byte
-  for (uint64_t rest = second_size_bytes; rest != 0; rest >>= 1) {
-    if ((rest & 1) != 0) power = multiply(power, square);
-    square = multiply(square, square);
-  }
-  return multiply(power, first) ^ second;
+  return static_cast<uint32_t>(
+      crc32_combine(first, second, static_cast<z_off_t>(second_size_bytes)));
 }
 
 }  // namespace tranship
