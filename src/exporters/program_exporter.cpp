@@ -1,6 +1,7 @@
 // The universal way in: a program that PyTorch captured, raised to our composites and exported.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/atomic_file.h"
@@ -96,11 +97,12 @@ Json describe_arguments(const ir::Graph& graph, const Sizes& sample) {
   return kwargs;
 }
 
+/// recorded: what Transformers said of the file, if it did.
 ExportMetadata describe(const pt2::ImportedProgram& imported, const fs::path& pt2,
-                        const std::string& config, const Sink& sink) {
+                        const std::optional<ExportMetadata>& recorded, const std::string& config) {
   const ir::Graph& graph = *imported.program.components.front().graph;
   ExportMetadata metadata;
-  if (const auto recorded = recorded_metadata(pt2, sink)) {
+  if (recorded) {
     metadata = *recorded;
   } else {
     metadata.architecture =
@@ -134,10 +136,11 @@ pt2::ImportedProgram read_program(const fs::path& pt2) {
 ExportedModel assemble(const pt2::ImportedProgram& imported, const fs::path& pt2,
                        const std::string& config, const exporters::ProgramFiles& program,
                        const Sink& sink) {
+  const std::optional<ExportMetadata> recorded = recorded_metadata(pt2, sink);
   Artifact artifact;
   exporters::add_component(imported.program.components.front(),
-                           describe(imported, pt2, config, sink), program, artifact);
-  if (recorded_metadata(pt2, {})) {
+                           describe(imported, pt2, recorded, config), program, artifact);
+  if (recorded) {
     artifact.small_files =
         exporters::small_files_in(pt2.has_parent_path() ? pt2.parent_path() : fs::path("."));
     artifact.small_files.home.clear();
