@@ -75,6 +75,9 @@ struct OnnxConfig {
   std::optional<std::vector<std::string>> graph_inputs = {};
   /// What the names of cache inputs and outputs begin with.
   std::string cache_name = "past_key_values";
+  /// For whom else files shall be there: "genai" writes the genai_config.json by which
+  /// onnxruntime-genai runs decode, which then takes any number of tokens (multi_token_decode).
+  std::vector<std::string> also = {};
   /// Keys of config.json that no definition knows and that may be passed over all the same.
   std::vector<std::string> ignored_config_keys = {};
 

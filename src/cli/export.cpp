@@ -36,6 +36,7 @@ struct Options {
   std::string ort_fusions;
   std::string weights = "copy";
   bool no_external_data = false;
+  std::vector<std::string> also;
   GenerationOptions generation = {};
   std::vector<std::string> graph_inputs;
   std::string cache_name = "past_key_values";
@@ -73,6 +74,7 @@ OnnxConfig onnx_config(const Options& options) {
   if (!options.ort_fusions.empty()) config.ort_fusions = options.ort_fusions;
   config.external_data = !options.no_external_data;
   if (options.weights == "reference") config.weights = WeightsPlacement::kReference;
+  config.also = options.also;
   return config;
 }
 
@@ -82,6 +84,7 @@ DynamoConfig dynamo_config(const Options& options) {
   if (!options.ort_fusions.empty()) foreign.emplace_back("--ort-fusions");
   if (options.weights != "copy") foreign.emplace_back("--weights");
   if (options.no_external_data) foreign.emplace_back("--no-external-data");
+  if (!options.also.empty()) foreign.emplace_back("--also");
   if (!foreign.empty()) {
     throw UsageError(fmt::format("{}: only exports to onnx have that", listed(foreign)));
   }
@@ -382,6 +385,11 @@ void add_generation_options(CLI::App& app, Options& options) {
   app.add_flag("--multi-token-decode", generation.multi_token_decode,
                "decode takes any number of tokens, so that one graph serves the prompt and what "
                "follows; else one token a call.")
+      ->group(group);
+  add_list_option(app, "--also", options.also, "genai",
+                  "Also writes genai_config.json, so that onnxruntime-genai runs the directory: its "
+                  "loop feeds decode, as with --multi-token-decode. With --ort-fusions and --static "
+                  "batch=1 it writes its cache in place.")
       ->group(group);
 }
 

@@ -112,9 +112,8 @@ ExportedModel finish(Artifact artifact, const ProgramFiles& program) {
   return ExportedModel(std::move(impl));
 }
 
-ExportedModel assemble(const Checkpoint& checkpoint, const Built& built,
-                       const ExportOptions& options, const ProgramFiles& program,
-                       bool refers_to_checkpoint) {
+Artifact assemble(const Checkpoint& checkpoint, const Built& built, const ExportOptions& options,
+                  const ProgramFiles& program) {
   Artifact artifact;
   const tasks::TaskProgram& made = built.made;
   for (size_t i = 0; i < made.signatures.size(); ++i) {
@@ -124,11 +123,10 @@ ExportedModel assemble(const Checkpoint& checkpoint, const Built& built,
                            built.shapes.examples),
                   program, artifact);
   }
-  artifact.refers_to_checkpoint = refers_to_checkpoint;
   artifact.small_files = small_files_of(
       checkpoint.data(), exported_config(checkpoint.data().config, made.architecture, built.dtype),
       built.task == Task::kGeneration);
-  return finish(std::move(artifact), program);
+  return artifact;
 }
 
 }  // namespace tranship::exporters

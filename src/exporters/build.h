@@ -72,9 +72,8 @@ void add_component(const ir::Component& component, ExportMetadata metadata,
 /// The artifact with its files, as a fresh export. Its components and small files are there.
 ExportedModel finish(Artifact artifact, const ProgramFiles& program);
 
-/// The artifact of a checkpoint's graphs.
-ExportedModel assemble(const Checkpoint& checkpoint, const Built& built,
-                       const ExportOptions& options, const ProgramFiles& program,
-                       bool refers_to_checkpoint = false);
+/// The artifact of a checkpoint's graphs, to be finished.
+Artifact assemble(const Checkpoint& checkpoint, const Built& built, const ExportOptions& options,
+                  const ProgramFiles& program);
 
 }  // namespace tranship::exporters

@@ -224,6 +224,8 @@ bool set_format_own(const std::string& key, const Json& value, OnnxConfig& confi
     config.external_data = read_flag(key, value);
   } else if (key == "weights") {
     config.weights = read_weights(key, value);
+  } else if (key == "also") {
+    config.also = read_names(key, value);
   } else {
     return false;
   }
@@ -318,6 +320,7 @@ std::string OnnxConfig::to_json() const {
   json["ort_fusions"] = ort_fusions ? Json(*ort_fusions) : Json();
   if (!external_data) json["external_data"] = false;
   if (weights == WeightsPlacement::kReference) json["weights"] = "reference";
+  if (!also.empty()) json["also"] = also;
   return to_python_json(json, true);
 }
 

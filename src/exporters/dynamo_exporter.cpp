@@ -49,9 +49,9 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                                        built.shapes.examples));
   }
   const auto program = pt2::Pt2Program::lower(built.made.program, calls, built.shapes.examples);
-  return exporters::assemble(
-      checkpoint, built, config,
-      exporters::program_files(DynamoExporter::kExportFormat, ".pt2", program));
+  const exporters::ProgramFiles files =
+      exporters::program_files(DynamoExporter::kExportFormat, ".pt2", program);
+  return exporters::finish(exporters::assemble(checkpoint, built, config, files), files);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // shapes, ONNX its words. No weight is read here; save_pretrained does that.
 #include "base/error.h"
 #include "exporters/build.h"
+#include "exporters/genai_config.h"
 #include "exporters/ports.h"
 #include "formats/onnx/onnx_program.h"
 
@@ -32,9 +33,24 @@ void check_config(const Checkpoint& checkpoint, const OnnxConfig& config) {
   }
 }
 
+/// Errors: for what else there shall be beside the graphs, if it is not known or not of this task.
+bool is_for_genai(Task task, const OnnxConfig& config) {
+  for (const std::string& other : config.also) {
+    if (other != "genai") {
+      fail(ErrorKind::kInvalidArgument, "[export] also = '{}', expected genai", other);
+    }
+    if (task != Task::kGeneration) {
+      fail(ErrorKind::kInvalidArgument,
+           "[export] also = genai is for exports that generate: export_for_generation (--task "
+           "generation)");
+    }
+  }
+  return !config.also.empty();
+}
+
 ExportedModel export_task(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const OnnxConfig& config,
-                          const GenerationOptions& generation, const Sink& sink) {
+                          GenerationOptions generation, const Sink& sink) {
   check_config(checkpoint, config);
   const DType dtype =
       config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
@@ -43,14 +59,22 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
         "[export] ONNX Runtime's CPU has next to no kernels for bf16: the artifact will not load "
         "there. f32 runs everywhere");
   }
+  const bool for_genai = is_for_genai(task, config);
+  if (for_genai) generation.multi_token_decode = true;
   const exporters::Built built =
       exporters::build(task, checkpoint, sample_inputs, config, generation, dtype, sink);
   const auto program =
       onnx::OnnxProgram::lower(built.made.program, exporters::onnx_options(config));
-  return exporters::assemble(
-      checkpoint, built, config,
-      exporters::program_files(OnnxExporter::kExportFormat, ".onnx", program),
-      config.weights == WeightsPlacement::kReference);
+  const exporters::ProgramFiles files =
+      exporters::program_files(OnnxExporter::kExportFormat, ".onnx", program);
+  exporters::Artifact artifact = exporters::assemble(checkpoint, built, config, files);
+  artifact.refers_to_checkpoint = config.weights == WeightsPlacement::kReference;
+  if (for_genai) {
+    artifact.small_files.texts.emplace(
+        exporters::kGenaiConfigFile,
+        exporters::genai_config(artifact, program.in_place(exporters::kDecode)));
+  }
+  return exporters::finish(std::move(artifact), files);
 }
 
 }  // namespace
