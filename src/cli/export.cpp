@@ -339,10 +339,13 @@ void add_graph_options(CLI::App& app, Options& options) {
              "kernels for it, else f32. A "
              "weight that does not fit is an error.")
       ->group(group);
-  limit(app.add_option("--opset", options.opset, "ONNX opset, 18 to 24; by default 20.")
-            ->type_name("N")
-            ->group(group),
-        18, 24);
+  limit(
+      app.add_option("--opset", options.opset,
+                     "ONNX opset, 18 to 24; by default 20. From 23 on attention, rotary positions "
+                     "and RMS norms are operators; 24 writes a static cache in place.")
+          ->type_name("N")
+          ->group(group),
+      18, 24);
   add_choice(app, "--ort-fusions", options.ort_fusions, {"cpu"},
              "Operators of ONNX Runtime's own, for that provider: attention with its cache, norms, "
              "rotary positions. By default standard ONNX, which every runtime reads.")

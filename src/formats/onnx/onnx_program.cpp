@@ -8,8 +8,8 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file_hash.h"
+#include "formats/onnx/attention_form.h"
 #include "formats/onnx/emitter.h"
-#include "formats/onnx/fusions/grouped_attention.h"
 #include "formats/onnx/lower.h"
 #include "formats/onnx/read_model.h"
 #include "ir/source_writer.h"
@@ -98,8 +98,9 @@ void OnnxProgram::Impl::lower(const ir::Program& program) {
   std::vector<std::vector<std::string>> used;
   for (const ir::Component& c : program.components) {
     std::unique_ptr<ir::Graph> graph = c.graph->clone();
-    std::set<const ir::Node*> kept;  // the pipeline decomposes before it does anything else
-    if (target.fusions) kept = grouped_attentions(*graph);
+    write_out_masks(graph, target);
+    // The pipeline decomposes before it does anything else.
+    const std::set<const ir::Node*> kept = kept_composites(*graph, target);
     passes::run_pipeline(graph,
                          [&](const ir::Node& n) { return claims(n, target) || kept.contains(&n); });
     ::onnx::ModelProto& model = models.emplace_back();
