@@ -80,11 +80,22 @@ std::optional<DynamicDim> parse_printed_dim(std::string_view text) {
   return text == ")" ? std::optional(dim) : std::nullopt;
 }
 
+/// torch.export.Dim takes such names only.
+bool is_identifier(std::string_view text) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+  constexpr std::string_view kDigits = "0123456789";
+  return !text.empty() && kLetters.find(text.front()) != text.npos &&
+         std::ranges::all_of(text, [&](char c) {
+           return kLetters.find(c) != kLetters.npos || kDigits.find(c) != kDigits.npos;
+         });
+}
+
 /// {"name": "batch", "min": 1, "max": 32}, or as Python prints it.
 DynamicDim read_dim(const std::string& key, const Json& value, std::string name) {
   if (value.is_string()) {
     const std::optional<DynamicDim> printed = parse_printed_dim(value.get<std::string>());
-    if (!printed) fail_type(key, value, "a dimension such as Dim('batch', min=1, max=32)");
+    if (!printed || !is_identifier(printed->name))
+      fail_type(key, value, "a dimension such as Dim('batch', min=1, max=32)");
     return *printed;
   }
   DynamicDim dim{std::move(name)};
@@ -103,6 +114,10 @@ DynamicDim read_dim(const std::string& key, const Json& value, std::string name)
     }
   }
   if (dim.name.empty()) fail(ErrorKind::kInvalidArgument, "[config] {} has no name", key);
+  if (!is_identifier(dim.name)) {
+    fail(ErrorKind::kInvalidArgument,
+         "[config] {}: the name '{}' is not made of letters, digits and _", key, dim.name);
+  }
   return dim;
 }
 

@@ -459,8 +459,12 @@ void Lowering::lower_iota(const Node& n) {
 }
 
 void Lowering::lower_linear(const Node& n) {
+  const bool has_bias = n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent;
+  const std::string output = wanted(n.outputs[0]);
+  if (!output.empty() && !has_bias && shape(n.outputs[0]).rank() > 2 && target_.fusions)
+    return lower_last_linear(n, output);
   std::vector<std::string> inputs = {flat(n.inputs[0]), full(n.inputs[1])};
-  if (n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent) inputs.push_back(full(n.inputs[2]));
+  if (has_bias) inputs.push_back(full(n.inputs[2]));
   form(n.outputs[0]).flat =
       emit_.node("Gemm", inputs, {Attribute::of("transB", 1)}, n.name, flat_name(n));
   if (shape(n.outputs[0]).rank() == 2) form(n.outputs[0]).full = form(n.outputs[0]).flat;

@@ -113,6 +113,7 @@ class Lowering {
 
   // fusions/lower_fused.cpp: ops of ONNX Runtime's own
   void lower_rms_norm(const ir::Node& n);
+  void lower_last_linear(const ir::Node& n, const std::string& output);
   void lower_rope(const ir::Node& n);
   void lower_grouped_attention(const ir::Node& n);
   /// The tokens that attention sees, those in the cache too: i64 [1].
