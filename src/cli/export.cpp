@@ -37,6 +37,7 @@ struct Options {
   std::string weights = "copy";
   bool no_external_data = false;
   std::vector<std::string> also;
+  std::vector<std::string> components;
   GenerationOptions generation = {};
   std::vector<std::string> graph_inputs;
   std::string cache_name = "past_key_values";
@@ -66,6 +67,12 @@ Config shared_config(const Options& options) {
   config.cache_name = options.cache_name;
   config.ignored_config_keys = options.ignored_keys;
   return config;
+}
+
+GenerationOptions generation_of(const Options& options) {
+  GenerationOptions generation = options.generation;
+  if (!options.components.empty()) generation.components = options.components;
+  return generation;
 }
 
 OnnxConfig onnx_config(const Options& options) {
@@ -106,8 +113,8 @@ Exporting exporting_by(Exporter exporter, Config config, GenerationOptions gener
 
 Exporting exporting_of(const Options& options) {
   if (options.format == OnnxExporter::kExportFormat)
-    return exporting_by(OnnxExporter(), onnx_config(options), options.generation);
-  return exporting_by(DynamoExporter(), dynamo_config(options), options.generation);
+    return exporting_by(OnnxExporter(), onnx_config(options), generation_of(options));
+  return exporting_by(DynamoExporter(), dynamo_config(options), generation_of(options));
 }
 
 /// What was exported, or would be.
@@ -140,7 +147,7 @@ ModelFacts weigh(const Checkpoint& checkpoint, const Options& options, const Exp
 
 bool changes_generation(const GenerationOptions& generation) {
   return generation.cache_implementation != GenerationOptions().cache_implementation ||
-         generation.max_cache_len || generation.multi_token_decode;
+         generation.max_cache_len || generation.multi_token_decode || generation.components;
 }
 
 /// A program that PyTorch captured has decided what a task would.
@@ -148,7 +155,7 @@ bool is_program(const Options& options) {
   if (std::filesystem::path(options.checkpoint).extension() != ".pt2") return false;
   if (!options.task.empty() || options.synthetic)
     throw UsageError("--task and --synthetic are for checkpoints, and a .pt2 is a program");
-  if (changes_generation(options.generation))
+  if (changes_generation(generation_of(options)))
     throw UsageError("a .pt2 is a program: its cache is as it was captured");
   return true;
 }
@@ -167,10 +174,10 @@ Export make_export(const Options& options, const Sink& sink) {
   const Checkpoint checkpoint = open_checkpoint(options, sink);
   made.task = options.task.empty() ? default_task(checkpoint.data().config, options.architecture)
                                    : options.task;
-  if (made.task != "generation" && changes_generation(options.generation)) {
+  if (made.task != "generation" && changes_generation(generation_of(options))) {
     throw UsageError(
-        "--cache-implementation, --max-cache-len and --multi-token-decode are for exports that "
-        "generate (--task generation)");
+        "--cache-implementation, --max-cache-len, --multi-token-decode and --components are for "
+        "exports that generate (--task generation)");
   }
   made.model = exporting(checkpoint, made.task, sink);
   if (options.dry_run) made.facts = weigh(checkpoint, options, made);
@@ -388,6 +395,10 @@ void add_generation_options(CLI::App& app, Options& options) {
   app.add_flag("--multi-token-decode", generation.multi_token_decode,
                "decode takes any number of tokens, so that one graph serves the prompt and what "
                "follows; else one token a call.")
+      ->group(group);
+  add_list_option(app, "--components", options.components, "NAME,...",
+                  "Exports only these of encoder, prefill and decode: with --multi-token-decode, "
+                  "decode alone generates.")
       ->group(group);
   add_list_option(app, "--also", options.also, "genai",
                   "Also writes genai_config.json, so that onnxruntime-genai runs the directory: its "

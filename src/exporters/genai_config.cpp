@@ -124,12 +124,11 @@ Json search(const Config& generation, int64_t context_length, bool in_place) {
 
 }  // namespace
 
-std::string genai_config(const Artifact& artifact,
-                         const std::map<std::string, std::string>& in_place) {
+std::string genai_config(const Artifact& artifact, const onnx::OnnxProgram& onnx_program) {
   const Manifest::Component* decode = nullptr;
   for (const Manifest::Component& component : artifact.manifest.components) {
     if (component.name == "encoder") fail_for("an encoder");
-    if (component.name == kDecode) decode = &component;
+    if (component.name == "decode") decode = &component;
   }
   if (decode == nullptr) fail_for("no component 'decode'");
   const auto found = std::ranges::find(artifact.components, decode->name,
@@ -159,7 +158,7 @@ std::string genai_config(const Artifact& artifact,
   for (const std::string_view key : {"hidden_size", "num_attention_heads"}) {
     if (const auto size = config.find_integer(key)) decoder[std::string(key)] = *size;
   }
-  const bool shares = in_place.size() == 2 * static_cast<size_t>(past.num_layers);
+  const bool shares = onnx_program.in_place(decode->name).size() == 2 * static_cast<size_t>(past.num_layers);
   const Json whole = {{"model", model},
                       {"search", search(generation, model["context_length"], shares)}};
   return to_python_json(whole, true) + "\n";

@@ -48,12 +48,14 @@ bool is_for_genai(Task task, const OnnxConfig& config) {
   return !config.also.empty();
 }
 
-ExportedModel export_task(Task task, const Checkpoint& checkpoint,
+/// By default, what ONNX Runtime's CPU has kernels for.
+DType dtype_of(const OnnxConfig& config) { return config.dtype.value_or(DType::kF32); }
+
+exporters::Part make_part(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const OnnxConfig& config,
                           GenerationOptions generation, const Sink& sink) {
   check_config(checkpoint, config);
-  const DType dtype =
-      config.dtype.value_or(DType::kF32);  // what ONNX Runtime's CPU has kernels for
+  const DType dtype = dtype_of(config);
   if (dtype == DType::kBF16) {
     sink.warn(
         "[export] ONNX Runtime's CPU has next to no kernels for bf16: the artifact will not load "
@@ -65,16 +67,22 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
       exporters::build(task, checkpoint, sample_inputs, config, generation, dtype, sink);
   const auto program =
       onnx::OnnxProgram::lower(built.made.program, exporters::onnx_options(config));
-  const exporters::ProgramFiles files =
-      exporters::program_files(OnnxExporter::kExportFormat, ".onnx", program);
-  exporters::Artifact artifact = exporters::assemble(checkpoint, built, config, files);
-  artifact.refers_to_checkpoint = config.weights == WeightsPlacement::kReference;
+  exporters::Part part = exporters::assemble(
+      checkpoint, built, config,
+      exporters::program_files(OnnxExporter::kExportFormat, ".onnx", program));
+  part.artifact.refers_to_checkpoint = config.weights == WeightsPlacement::kReference;
   if (for_genai) {
-    artifact.small_files.texts.emplace(
-        exporters::kGenaiConfigFile,
-        exporters::genai_config(artifact, program.in_place(exporters::kDecode)));
+    part.artifact.small_files.texts.emplace(exporters::kGenaiConfigFile,
+                                            exporters::genai_config(part.artifact, program));
   }
-  return exporters::finish(std::move(artifact), files);
+  return part;
+}
+
+ExportedModel export_task(Task task, const Checkpoint& checkpoint,
+                          const NamedTensors& sample_inputs, const OnnxConfig& config,
+                          const GenerationOptions& generation, const Sink& sink) {
+  exporters::Part part = make_part(task, checkpoint, sample_inputs, config, generation, sink);
+  return exporters::finish(std::move(part.artifact), part.program);
 }
 
 }  // namespace
@@ -90,6 +98,25 @@ ExportedModel OnnxExporter::export_for_generation(const Checkpoint& checkpoint,
                                                   const GenerationOptions& generation,
                                                   const Sink& sink) const {
   return export_task(Task::kGeneration, checkpoint, {}, config, generation, sink);
+}
+
+ExportedModel OnnxExporter::export_for_generation(const Checkpoint& checkpoint,
+                                                  const ConfigByComponent<OnnxConfig>& configs,
+                                                  const GenerationOptions& generation,
+                                                  const Sink& sink) const {
+  return exporters::export_each(
+      configs.by_name(), *this, checkpoint, generation,
+      [&](const OnnxConfig& config, const GenerationOptions& part) {
+        return make_part(Task::kGeneration, checkpoint, {}, config, part, sink);
+      });
+}
+
+std::vector<GenerationComponent> OnnxExporter::decompose_for_generation(
+    const Checkpoint& checkpoint, const OnnxConfig& config,
+    const GenerationOptions& generation) const {
+  const exporters::Built built = exporters::build(Task::kGeneration, checkpoint, {}, config,
+                                                  generation, dtype_of(config), {});
+  return exporters::list_components(built.made.program);
 }
 
 }  // namespace tranship
