@@ -39,13 +39,16 @@ void add_data_file(const TensorProto& tensor, ModelSummary& summary) {
   }
 }
 
-/// What an external tensor's entries say; 0 for a length that is not a number.
+/// What an external tensor's entries say; 0 for what is not a number.
 void read_external(const TensorProto& tensor, WeightInfo& info) {
   for (const auto& entry : tensor.external_data()) {
     const std::string& value = entry.value();
+    const auto read = [&](uint64_t& number) {
+      std::from_chars(value.data(), value.data() + value.size(), number);
+    };
     if (entry.key() == "location") info.data_file = value;
-    if (entry.key() == "length")
-      std::from_chars(value.data(), value.data() + value.size(), info.size_bytes);
+    if (entry.key() == "length") read(info.size_bytes);
+    if (entry.key() == "offset") read(info.offset);
   }
 }
 
