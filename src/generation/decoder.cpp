@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "exporters/exported_model.h"
+#include "exporters/ports.h"
 #include "generation/cache_buffers.h"
 
 namespace tranship::generation {
@@ -224,7 +225,7 @@ void Decoder::State::run_prefill() {
   onnx::Binding& binding = *prefill_binding;
   bind_inputs(binding, *prefill);
   for (const onnx::ValueInfo& input : prefill->inputs()) {
-    if (!input.name.ends_with("cumulative_length")) continue;
+    if (!input.name.ends_with(exporters::kCounter)) continue;
     const auto bytes = std::as_writable_bytes(std::span(&no_slots, 1));
     binding.bind_input(input.name, prefill->over(DType::kI64, {}, bytes));
   }

@@ -4,16 +4,15 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "exporters/ports.h"
 
 namespace tranship::generation {
 namespace {
 
 constexpr std::string_view kLogits = "logits";
 
-/// Transformers' name for what a decoder keeps of an encoder.
-constexpr std::string_view kReadOnly = ".cross_attention_cache.";
-/// And for what counts the slots of a layer that are taken.
-constexpr std::string_view kCounter = ".cumulative_length";
+using exporters::kCounter;
+using exporters::kCrossCache;
 
 }  // namespace
 
@@ -27,7 +26,7 @@ bool is_token_port(const onnx::ValueInfo& port) {
 }
 
 bool is_counter(const onnx::ValueInfo& port) {
-  return port.name.ends_with(kCounter) && port.name.find(kReadOnly) == std::string::npos &&
+  return port.name.ends_with(kCounter) && port.name.find(kCrossCache) == std::string::npos &&
          port.dtype == DType::kI64 && port.shape.empty();
 }
 
@@ -42,7 +41,7 @@ CacheParts find_cache(const onnx::Session* prefill, const onnx::Session& decode)
     }
     const std::string name = input.name.substr(kCacheIn.size());
     const CachePart part = {name,        input.name,  std::string(kCacheOut) + name,
-                            input.dtype, input.shape, name.find(kReadOnly) != std::string::npos};
+                            input.dtype, input.shape, name.find(kCrossCache) != std::string::npos};
     if (prefill != nullptr && find_port(prefill->outputs(), name) == nullptr)
       missing.push_back("prefill's " + name);
     if (find_port(decode.outputs(), part.decode_output) == nullptr)
