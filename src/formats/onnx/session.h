@@ -45,7 +45,7 @@ struct SessionOptions {
   /// Session configuration by ONNX Runtime's own keys ("session.disable_prepacking": "1").
   std::map<std::string, std::string> config = {};
   /// Sessions with the same one have their weights in memory once (on the CPU; another device has
-  /// its own). Of the same library as the session.
+  /// its own). Of the session's library.
   std::shared_ptr<WeightPool> weights = {};
 };
 

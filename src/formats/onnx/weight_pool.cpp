@@ -33,8 +33,9 @@ bool lies_in(const WeightInfo& weight, DType dtype, const MappedFile& file) {
 
 }  // namespace
 
-WeightPool::WeightPool(const OrtLibrary& library)
-    : library_(library), prepacked_(make_prepacked(library), {&library.api()}) {}
+WeightPool::WeightPool(const fs::path& library, const Sink& sink)
+    : library_(OrtLibrary::open(library, sink)),
+      prepacked_(make_prepacked(library_), {&library_.api()}) {}
 
 const MappedFile* WeightPool::file(const fs::path& path) {
   auto& mapped = files_[path];

@@ -18,8 +18,8 @@ namespace tranship::onnx {
 /// session has its own of both. For sessions of one library, opened one after the other.
 class WeightPool {
  public:
-  /// Errors: what ONNX Runtime says.
-  explicit WeightPool(const OrtLibrary& library);
+  /// library: as SessionOptions'. Errors: those of OrtLibrary::open; what ONNX Runtime says.
+  explicit WeightPool(const std::filesystem::path& library, const Sink& sink = {});
   WeightPool(const WeightPool&) = delete;
   WeightPool& operator=(const WeightPool&) = delete;
 
