@@ -45,6 +45,12 @@ const MappedFile* WeightPool::file(const fs::path& path) {
   return mapped.get();
 }
 
+void WeightPool::forget_pages() const {
+  for (const auto& [path, mapped] : files_) {
+    if (mapped) mapped->release(0, mapped->bytes().size());
+  }
+}
+
 void WeightPool::lend(const fs::path& model, OrtSessionOptions* options) {
   for (const WeightInfo& weight : read_summary(model).weights) {
     const std::optional<DType> dtype = find_dtype(weight.dtype);

@@ -26,6 +26,9 @@ class WeightPool {
   /// Gives `options` the weights that a model has in files beside it. Those that do not lie there
   /// as it says are left to ONNX Runtime, which says why.
   void lend(const std::filesystem::path& model, OrtSessionOptions* options);
+  /// Lets the files' pages go that were only read to be reordered; those that are looked at later
+  /// come back.
+  void forget_pages() const;
   /// What sessions keep the reordered weights in. Outlived by none of them.
   OrtPrepackedWeights* prepacked() const { return prepacked_.get(); }
 
