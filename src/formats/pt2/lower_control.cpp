@@ -41,12 +41,15 @@ class SubGraph {
   std::string add_input(const ir::Type& type) {
     return inputs_.emplace_back(emit_.placeholder("arg", type));
   }
+  void add_size(const ir::Dim& size) { sizes_.push_back(emit_.size_placeholder(size)); }
   void add_constant(size_t i) { inputs_.push_back(constants()[i].first); }
   const std::vector<std::pair<std::string, Tensor>>& constants() const {
     return lowering_.constants();
   }
   std::string json(bool gives_tensor) const {
-    return emit_.json(as_arguments(inputs_), as_arguments(results_), gives_tensor);
+    std::vector<std::string> arguments = as_arguments(inputs_);
+    arguments.insert(arguments.end(), sizes_.begin(), sizes_.end());
+    return emit_.json(arguments, as_arguments(results_), gives_tensor);
   }
 
  private:
@@ -73,6 +76,7 @@ class SubGraph {
   Emitter emit_;
   Lowering lowering_;
   std::vector<std::string> inputs_, results_;
+  std::vector<std::string> sizes_;  // as arguments
 };
 
 }  // namespace
@@ -108,14 +112,19 @@ void Lowering::say_higher_order(const Node& n, std::string_view target,
       }
     }
   }
+  for (const ir::Dim& size : operation.sizes) {
+    for (SubGraph& graph : graphs) graph.add_size(size);
+  }
   std::vector<Operand> operands;
   for (const std::string& argument : operation.before) operands.push_back({"", argument});
   for (size_t i = 0; i < graphs.size(); ++i) {
     const auto& [name, graph] = operation.graphs[i];
-    operands.push_back({"", fmt::format(R"({{"as_graph":{{"name":"{}","graph":{}}}}})", name,
-                                        graphs[i].json(name == "while_loop_cond_graph"))});
+    operands.push_back(
+        {"", fmt::format(R"({{"as_graph":{{"name":"{}","graph":{}}}}})", emit_.other_name(name),
+                         graphs[i].json(name == "while_loop_cond_graph"))});
   }
   separate(lists);
+  for (const ir::Dim& size : operation.sizes) lists.back().push_back(emit_.size_name(size));
   for (const std::vector<std::string>& list : lists) operands.push_back({"", as_tensors(list)});
   std::vector<ir::Type> types = operation.extra;
   for (const ValueId id : n.outputs) types.push_back(type(id));
@@ -136,7 +145,25 @@ void Lowering::lower_if(const Node& n) {
       {.before = {as_tensor(tensor(n.inputs[0]))},
        .graphs = {{"true_graph", n.graphs[0].get()}, {"false_graph", n.graphs[1].get()}},
        .lists = {tensors(std::span(n.inputs).subspan(1))},
-       .extra = {}});
+       .extra = {},
+       .sizes = {}});
+}
+
+/// The symbols in the shape of what a scan stacks: Inductor makes room for that, and knows symbols
+/// only from the scan's operands and its length (2.13). They stand among the tensors, as PyTorch
+/// writes sizes that a body reads.
+std::vector<ir::Dim> Lowering::stacked_sizes(const Node& scan) const {
+  std::set<std::string> symbols;
+  for (const ValueId id : std::span(scan.outputs).subspan(as<ir::Scan>(*scan.op).num_carried)) {
+    for (int64_t axis = 0; axis < shape(id).rank(); ++axis) {
+      if (axis > 0 || !shape(id)[axis].as_symbol()) symbols.merge(shape(id)[axis].symbols());
+    }
+  }
+  std::vector<ir::Dim> sizes;
+  for (const std::string& symbol : symbols) {
+    if (emit_.is_known(ir::Dim::symbol(symbol))) sizes.push_back(ir::Dim::symbol(symbol));
+  }
+  return sizes;
 }
 
 void Lowering::lower_scan(const Node& n) {
@@ -150,7 +177,8 @@ void Lowering::lower_scan(const Node& n) {
        .graphs = {{"scan_combine_graph", n.graphs[0].get()}},
        .lists = {tensors(inputs.first(carried)), tensors(inputs.subspan(carried, scanned)),
                  tensors(inputs.subspan(carried + scanned))},
-       .extra = {}});
+       .extra = {},
+       .sizes = stacked_sizes(n)});
 }
 
 namespace {
@@ -248,7 +276,8 @@ void Lowering::lower_loop(const Node& n) {
                     .graphs = {{"while_loop_cond_graph", condition.get()},
                                {"while_loop_body_graph", body.get()}},
                     .lists = {std::move(state), std::move(captured)},
-                    .extra = {{DType::kI64, {}}, {DType::kBool, {}}}});
+                    .extra = {{DType::kI64, {}}, {DType::kBool, {}}},
+                    .sizes = {}});
 }
 
 }  // namespace tranship::pt2
