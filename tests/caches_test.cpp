@@ -16,9 +16,14 @@ constexpr const char* kMask = "attention_mask";
 constexpr const char* kDecoderIds = "decoder_input_ids";
 constexpr const char* kDecoderMask = "decoder_attention_mask";
 
-/// The graphs that there are: of primitives, with ONNX Runtime's own operators, and of composites.
-const std::vector<onnx::OnnxOptions> kTargets = {
-    {}, {.fusions = onnx::Provider::kCpu}, {.opset_version = 24}};
+/// The graphs that there are: of primitives, of composites, and with ONNX Runtime's own operators,
+/// of which its CPU has all that other providers' graphs have in f32.
+const std::vector<onnx::OnnxOptions> kTargets = {{},
+                                                 {.opset_version = 24},
+                                                 {.fusions = onnx::Provider::kCpu},
+                                                 {.fusions = onnx::Provider::kCuda},
+                                                 {.fusions = onnx::Provider::kWebGpu},
+                                                 {.fusions = onnx::Provider::kDml}};
 
 /// The cases that prefill and decode, and whose layers keep keys and values alone.
 std::vector<std::string> cases() {

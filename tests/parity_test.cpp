@@ -80,8 +80,12 @@ TEST_P(Parity, TheCompositesOfNewerOpsetsComputeItWithoutAWarning) {
 TEST_P(Parity, OnnxRuntimesOwnOperatorsComputeIt) {
   for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) {
     const tasks::TaskProgram built = build(golden);
-    const OnnxSessions sessions(built.program, {.fusions = onnx::Provider::kCpu});
-    run_case(golden, built.program, sessions.runner());
+    for (const auto provider : {onnx::Provider::kCpu, onnx::Provider::kCuda,
+                                onnx::Provider::kWebGpu, onnx::Provider::kDml}) {
+      SCOPED_TRACE(onnx::capabilities(provider).name);
+      const OnnxSessions sessions(built.program, {.fusions = provider});
+      run_case(golden, built.program, sessions.runner());
+    }
   }
 }
 

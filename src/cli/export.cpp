@@ -353,9 +353,10 @@ void add_graph_options(CLI::App& app, Options& options) {
           ->type_name("N")
           ->group(group),
       18, 24);
-  add_choice(app, "--ort-fusions", options.ort_fusions, {"cpu"},
+  add_choice(app, "--ort-fusions", options.ort_fusions, {"cpu", "cuda", "webgpu", "dml"},
              "Operators of ONNX Runtime's own, for that provider: attention with its cache, norms, "
-             "rotary positions. By default standard ONNX, which every runtime reads.")
+             "rotary positions, activations, experts, and projections as one. By default standard "
+             "ONNX, which every runtime reads.")
       ->group(group);
   add_choice(app, "--weights", options.weights, {"copy", "reference"},
              "copy: into the artifact's own data file (the default). reference: the graphs point "

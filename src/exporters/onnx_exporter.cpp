@@ -15,11 +15,8 @@ namespace {
 /// Errors: for what no export here can do, before anything is done.
 void check_config(const Checkpoint& checkpoint, const OnnxConfig& config) {
   if (config.ort_fusions && !onnx::find_provider(*config.ort_fusions)) {
-    fail(ErrorKind::kUnsupported,
-         "[export] ort_fusions = '{}': the operators of that provider are not built in yet; there "
-         "is cpu. Without ort_fusions the graph is standard ONNX, which ONNX Runtime fuses where "
-         "it can when it loads it",
-         *config.ort_fusions);
+    fail(ErrorKind::kInvalidArgument, "[export] ort_fusions is '{}', expected {}",
+         *config.ort_fusions, listed(onnx::provider_names()));
   }
   if (config.weights != WeightsPlacement::kReference) return;
   if (!config.external_data) {

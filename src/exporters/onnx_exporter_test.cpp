@@ -178,7 +178,9 @@ TEST(OnnxExporter, f32_unless_somebody_says_otherwise) {
 }
 
 TEST(OnnxExporter, what_it_cannot_do_is_said_at_once) {
-  EXPECT_EQ(error_for({.dynamic = true, .ort_fusions = "cuda"}).kind(), ErrorKind::kUnsupported);
+  const Error unknown = error_for({.dynamic = true, .ort_fusions = "tpu"});
+  EXPECT_EQ(unknown.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(unknown.what(), HasSubstr("'cpu', 'cuda', 'webgpu', 'dml'"));
   EXPECT_EQ(error_for({.dynamic = true, .opset_version = 17}).kind(), ErrorKind::kUnsupported);
   EXPECT_EQ(error_for({.dynamic = true, .dtype = DType::kI64}).kind(), ErrorKind::kInvalidArgument);
   EXPECT_EQ(error_for({.dynamic = true, .weights = WeightsPlacement::kReference}).kind(),

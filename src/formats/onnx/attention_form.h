@@ -13,6 +13,7 @@ enum class AttentionForm {
   kPrimitives,  // no operator of the target computes it
   kStandard,    // Attention, of opset 23 and 24
   kGrouped,     // GroupQueryAttention
+  kMultiHead,   // MultiHeadAttention
 };
 
 /// The form of an attention of `graph`. Masks written out change nothing of it.
@@ -22,8 +23,8 @@ AttentionForm attention_form(const ir::Graph& graph, const ir::Node& attention,
 /// Whether an attention in that form makes its caches as it goes: they need no node of their own.
 bool absorbs_caches(const ir::Graph& graph, const ir::Node& attention, AttentionForm form);
 
-/// Composites that hang on more than their op: attentions with an operator, and rotations in a
-/// dtype and with sizes that their operator takes.
+/// Composites that hang on more than their op: attentions with an operator, and rotations,
+/// activations and experts in dtypes and sizes that their operators take.
 std::set<const ir::Node*> kept_composites(const ir::Graph& graph, const Target& target);
 
 /// Writes out which keys are seen, where the operator has no attribute for it: causality that is

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "formats/onnx/attention_form.h"
 #include "formats/onnx/cache_update.h"
+#include "formats/onnx/drop_unused.h"
+#include "formats/onnx/fusions/activations.h"
 #include "formats/onnx/lowering.h"
 #include "ir/infer.h"
 #include "onnx-ml.pb.h"
@@ -176,7 +178,11 @@ Lowering::Lowering(const Graph& graph, std::vector<std::string> output_names, co
   // The first name is the value's own.
   for (size_t i = 0; i < output_names_.size(); ++i)
     wanted_.emplace(graph.outputs()[i].value, output_names_[i]);
+  users_.resize(graph.num_values());
   for (const Node& n : graph.nodes()) {
+    for (const ValueId id : n.inputs) {
+      if (id != ir::kAbsent) users_[static_cast<size_t>(id)].push_back(&n);
+    }
     if (n.kind() != OpKind::kAttention) continue;
     if (absorbs_caches(graph, n, attention_form(graph, n, target)))
       absorbed_.insert({n.inputs[1], n.inputs[2]});
@@ -196,6 +202,11 @@ void Lowering::run(const std::vector<std::string>& inputs) {
     const std::string made = full(graph_.outputs()[i].value);
     if (made != output_names_[i]) emit_.identity(made, output_names_[i]);
   }
+}
+
+const Node* Lowering::only_user(ValueId id) const {
+  const std::vector<const Node*>& users = users_[static_cast<size_t>(id)];
+  return users.size() == 1 && !wanted_.contains(id) ? users[0] : nullptr;
 }
 
 OpLowering Lowering::by_name(const Node& n) {
@@ -335,10 +346,7 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
     case OpKind::kEmbedding:
       return say(n, "Gather", {in(0), in(1)}, axis_attribute(0));
     case OpKind::kLayerNorm:
-      return say_rows(
-          n, "LayerNormalization",
-          {Attribute::of("axis", -1),
-           Attribute::of_float("epsilon", static_cast<float>(as<ir::LayerNorm>(*n.op).eps))});
+      return lower_layer_norm(n);
     case OpKind::kActivation:
       return lower_activation(n);
     case OpKind::kRmsNorm:
@@ -348,6 +356,7 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
     case OpKind::kAttention:
       return lower_attention(n);
     case OpKind::kMoe:
+      return lower_moe(n);
     case OpKind::kSelectiveScan:
       break;  // never claimed: decomposed before
   }
@@ -426,6 +435,7 @@ void Lowering::lower_reduce(const Node& n) {
 }
 
 void Lowering::lower_slice(const Node& n) {
+  if (form(n.outputs[0]).is_made()) return;  // with the others of its operand
   const auto& op = as<ir::Slice>(*n.op);
   const Dim& length = shape(n.inputs[0])[op.axis];
   const std::string end =
@@ -460,17 +470,51 @@ void Lowering::lower_iota(const Node& n) {
 
 void Lowering::lower_linear(const Node& n) {
   const bool has_bias = n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent;
-  const std::string output = wanted(n.outputs[0]);
-  if (!output.empty() && !has_bias && shape(n.outputs[0]).rank() > 2 && target_.fusions)
-    return lower_last_linear(n, output);
+  const ValueId y = n.outputs[0];
+  if (!wanted(y).empty() && !has_bias && shape(y).rank() > 2 && target_.fusions == Provider::kCpu)
+    return lower_last_linear(n, wanted(y));
   std::vector<std::string> inputs = {flat(n.inputs[0]), full(n.inputs[1])};
-  if (has_bias) inputs.push_back(full(n.inputs[2]));
-  form(n.outputs[0]).flat =
-      emit_.node("Gemm", inputs, {Attribute::of("transB", 1)}, n.name, flat_name(n));
-  if (shape(n.outputs[0]).rank() == 2) form(n.outputs[0]).full = form(n.outputs[0]).flat;
+  std::string name = n.name;
+  if (has_bias) {
+    const Node* user = only_user(y);
+    const bool is_fused = target_.fusions && user != nullptr &&
+                          user->kind() == OpKind::kActivation &&
+                          fused_activation(graph_, *user, *target_.fusions) == "Gelu";
+    if (is_fused) {
+      biases_.emplace(y, n.inputs[2]);  // BiasGelu adds it
+      name += "/product";
+    } else {
+      inputs.push_back(full(n.inputs[2]));
+    }
+  }
+  set_flat(y, emit_.node("Gemm", inputs, {Attribute::of("transB", 1)}, name, flat_name(n)));
+  if (target_.fusions) split_rows(n);
+}
+
+void Lowering::split_rows(const Node& n) {
+  const ValueId y = n.outputs[0];
+  const std::vector<const Node*>& users = users_[static_cast<size_t>(y)];
+  std::vector<int64_t> sizes;
+  Dim end = 0;
+  for (const Node* user : users) {
+    if (user->kind() != OpKind::kSlice) return;
+    const auto& slice = as<ir::Slice>(*user->op);
+    if (slice.axis != -1 || !(slice.begin == end) || slice.step != 1) return;
+    end = slice.end;
+    sizes.push_back(shape(user->outputs[0]).back().value());
+  }
+  if (sizes.size() < 2 || !(end == shape(y).back())) return;
+  const std::vector<std::optional<std::string>> any(users.size(), std::string());
+  const std::vector<std::string> parts =
+      emit_.nodes("Split", {form(y).flat, emit_.ints(sizes)}, axis_attribute(1), n.name, any);
+  for (size_t i = 0; i < users.size(); ++i) set_flat(users[i]->outputs[0], parts[i]);
 }
 
 void Lowering::lower_activation(const Node& n) {
+  if (target_.fusions) {
+    const std::string_view fused = fused_activation(graph_, n, *target_.fusions);
+    if (!fused.empty()) return lower_fused_activation(n, fused);
+  }
   switch (as<ir::Activation>(*n.op).fn) {
     case ir::ActivationKind::kGelu:
       return say_rows(n, "Gelu");
@@ -556,7 +600,10 @@ std::vector<std::string> lower_graph(const Graph& graph, const Target& target,
   lowering.run(inputs);
   for (const ir::Output& o : graph.outputs())
     set_type(graph.type(o.value), o.name, to.add_output());
-  return lowering.weights();
+  const std::set<std::string> used = drop_unused(to);
+  std::vector<std::string> weights = lowering.weights();
+  std::erase_if(weights, [&](const std::string& name) { return !used.contains(name); });
+  return weights;
 }
 
 }  // namespace tranship::onnx

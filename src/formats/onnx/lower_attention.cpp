@@ -1,5 +1,6 @@
 // Attention, rotary positions and norms in the standard's own operators, which it has from opset 23
 // on, and writes into slots, from 24 on.
+#include "base/error.h"
 #include "formats/onnx/attention_form.h"
 #include "formats/onnx/cache_update.h"
 #include "formats/onnx/lowering.h"
@@ -17,9 +18,17 @@ double lowest(DType dtype) {
 }
 
 void Lowering::lower_attention(const Node& n) {
-  if (attention_form(graph_, n, target_) == AttentionForm::kGrouped)
-    return lower_grouped_attention(n);
-  lower_standard_attention(n);
+  switch (attention_form(graph_, n, target_)) {
+    case AttentionForm::kGrouped:
+      return lower_grouped_attention(n);
+    case AttentionForm::kMultiHead:
+      return lower_multi_head_attention(n);
+    case AttentionForm::kStandard:
+      return lower_standard_attention(n);
+    case AttentionForm::kPrimitives:
+      break;
+  }
+  check(false, "onnx: an attention was kept that no operator computes");
 }
 
 /// Broadcast over all queries and keys: ONNX Runtime wants these two axes whole.
