@@ -63,6 +63,20 @@ TEST_P(Parity, OnnxRuntimeComputesWhatTransformersDoesWithoutAWarning) {
   }
 }
 
+TEST_P(Parity, TheCompositesOfNewerOpsetsComputeItWithoutAWarning) {
+  for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) {
+    const tasks::TaskProgram built = build(golden);
+    for (const int opset_version : {23, 24}) {
+      std::vector<std::string> warnings;
+      const Sink sink = {.warning = [&](std::string_view text) { warnings.emplace_back(text); },
+                         .progress = {}};
+      const OnnxSessions sessions(built.program, {.opset_version = opset_version}, sink);
+      run_case(golden, built.program, sessions.runner());
+      EXPECT_THAT(warnings, ::testing::IsEmpty());
+    }
+  }
+}
+
 TEST_P(Parity, OnnxRuntimesOwnOperatorsComputeIt) {
   for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) {
     const tasks::TaskProgram built = build(golden);

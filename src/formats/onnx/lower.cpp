@@ -5,7 +5,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "formats/onnx/fusions/grouped_attention.h"
+#include "formats/onnx/attention_form.h"
+#include "formats/onnx/cache_update.h"
 #include "formats/onnx/lowering.h"
 #include "ir/infer.h"
 #include "onnx-ml.pb.h"
@@ -177,9 +178,8 @@ Lowering::Lowering(const Graph& graph, std::vector<std::string> output_names, co
     wanted_.emplace(graph.outputs()[i].value, output_names_[i]);
   for (const Node& n : graph.nodes()) {
     if (n.kind() != OpKind::kAttention) continue;
-    for (const ValueId id : n.inputs) {
-      if (id != ir::kAbsent && is_absorbed(graph, id)) absorbed_.insert(id);
-    }
+    if (absorbs_caches(graph, n, attention_form(graph, n, target)))
+      absorbed_.insert({n.inputs[1], n.inputs[2]});
   }
 }
 
@@ -249,7 +249,7 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
       return say(n, "Not", {emit_.node("Equal", {in(0), in(1)}, {}, n.name)});
     }
     case OpKind::kWhere:
-      return say(n, "Where", {in(0), in(1), in(2)});
+      return lower_where(n);
     case OpKind::kReduce:
       return lower_reduce(n);
     case OpKind::kArgMax:
@@ -310,8 +310,11 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
       return set(n, by.last("GatherND", {by.in[0], indices},
                             {Attribute::of("batch_dims", as<ir::GatherNd>(*n.op).batch_dims)}));
     }
-    case OpKind::kScatterElements:
+    case OpKind::kScatterElements: {
+      const ValueId counter = target_.has_slots() ? counter_of(graph_, n) : ir::kAbsent;
+      if (counter != ir::kAbsent) return lower_slots(n, counter);
       return set(n, lower_scatter_elements(by_name(n)));
+    }
     case OpKind::kScatterNd:
       return set(n, lower_scatter_nd(by_name(n)));
     case OpKind::kNonZero:
@@ -341,7 +344,7 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
     case OpKind::kRmsNorm:
       return lower_rms_norm(n);
     case OpKind::kRope:
-      return lower_rope(n);
+      return target_.fusions ? lower_rope(n) : lower_standard_rope(n);
     case OpKind::kAttention:
       return lower_attention(n);
     case OpKind::kMoe:
@@ -371,7 +374,7 @@ void Lowering::lower_unary(const Node& n) {
 /// Where heads and tokens change places, whoever needs it may take another form.
 void Lowering::lower_transpose(const Node& n) {
   const std::vector<int64_t>& perm = as<ir::Transpose>(*n.op).perm;
-  if (target_.fusions && perm == kHeadsAndTokens) {
+  if (target_.has_heads() && perm == kHeadsAndTokens) {
     form(n.outputs[0]).pending = &n;
     return;
   }
@@ -456,8 +459,12 @@ void Lowering::lower_iota(const Node& n) {
 }
 
 void Lowering::lower_linear(const Node& n) {
+  const bool has_bias = n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent;
+  const std::string output = wanted(n.outputs[0]);
+  if (!output.empty() && !has_bias && shape(n.outputs[0]).rank() > 2 && target_.fusions)
+    return lower_last_linear(n, output);
   std::vector<std::string> inputs = {flat(n.inputs[0]), full(n.inputs[1])};
-  if (n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent) inputs.push_back(full(n.inputs[2]));
+  if (has_bias) inputs.push_back(full(n.inputs[2]));
   form(n.outputs[0]).flat =
       emit_.node("Gemm", inputs, {Attribute::of("transB", 1)}, n.name, flat_name(n));
   if (shape(n.outputs[0]).rank() == 2) form(n.outputs[0]).full = form(n.outputs[0]).flat;
@@ -515,8 +522,7 @@ bool claims(const ir::Node& node, const Target& target) {
       }
     }
     case OpKind::kRmsNorm:
-    case OpKind::kRope:
-      return target.fusions.has_value();
+      return target.has_heads();
     default:
       return false;
   }

@@ -20,10 +20,17 @@ namespace tranship::onnx {
 struct Target {
   int opset_version = 20;
   std::optional<Provider> fusions = {};  // whose own operators may be used; absent: standard ONNX
+
+  /// Whether the standard itself has attention, rotary positions and RMS norms.
+  bool has_composites() const { return opset_version >= 23; }
+  /// Whether it can write into slots: TensorScatter.
+  bool has_slots() const { return opset_version >= 24; }
+  /// Whether anything takes heads as projections make them.
+  bool has_heads() const { return fusions || has_composites(); }
 };
 
-/// Composites that the target has an operator for, attention apart (fusions/grouped_attention.h);
-/// the others are decomposed before lower_graph().
+/// Composites that the target has an operator for, whatever their operands are; attention_form.h
+/// has those that depend on them. The others are decomposed before lower_graph().
 bool claims(const ir::Node& node, const Target& target);
 
 /// What lower_graph() could not say: op -> why. Filled for all nodes before anything is reported.

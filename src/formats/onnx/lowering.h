@@ -21,6 +21,9 @@ namespace tranship::onnx {
 
 struct GroupedAttention;
 
+/// The lowest number: what a score becomes that must not count.
+double lowest(DType dtype);
+
 /// [B, H, S, D] to [B, S, H, D], and back.
 inline const std::vector<int64_t> kHeadsAndTokens = {0, 2, 1, 3};
 
@@ -100,10 +103,19 @@ class Lowering {
                 const std::vector<ir::Type>& formal_types, ::onnx::AttributeProto* attribute,
                 std::string_view name);
 
+  // lower_attention.cpp
+  void lower_attention(const ir::Node& n);
+  void lower_standard_attention(const ir::Node& n);
+  std::string whole_mask(const ir::Node& attention);
+  void lower_standard_rope(const ir::Node& n);
+  void lower_slots(const ir::Node& scatter, ir::ValueId counter);
+  void lower_where(const ir::Node& n);
+
   // fusions/lower_fused.cpp: ops of ONNX Runtime's own
   void lower_rms_norm(const ir::Node& n);
+  void lower_last_linear(const ir::Node& n, const std::string& output);
   void lower_rope(const ir::Node& n);
-  void lower_attention(const ir::Node& n);
+  void lower_grouped_attention(const ir::Node& n);
   /// The tokens that attention sees, those in the cache too: i64 [1].
   std::string total_length(const ir::Node& attention, const GroupedAttention& found);
   std::string seen_slots(const ir::Node& attention, const std::string& total);

@@ -8,9 +8,10 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file_hash.h"
+#include "formats/onnx/attention_form.h"
 #include "formats/onnx/emitter.h"
-#include "formats/onnx/fusions/grouped_attention.h"
 #include "formats/onnx/lower.h"
+#include "formats/onnx/read_model.h"
 #include "ir/source_writer.h"
 #include "onnx-ml.pb.h"
 #include "passes/passes.h"
@@ -63,6 +64,8 @@ struct OnnxProgram::Impl {
   void lower(const ir::Program& program);
   void place(const ir::Program& program, const std::vector<std::string>& used);
   void add_weight(const std::string& name, ::onnx::GraphProto* graph);
+  /// Errors: invalid_argument for an unknown component.
+  const ::onnx::GraphProto& graph(const std::string& component) const;
   std::string data_file(size_t component) const { return names[component] + ".onnx.data"; }
   std::string write_data(AtomicFile& file, const Sink& sink) const;
 };
@@ -95,8 +98,9 @@ void OnnxProgram::Impl::lower(const ir::Program& program) {
   std::vector<std::vector<std::string>> used;
   for (const ir::Component& c : program.components) {
     std::unique_ptr<ir::Graph> graph = c.graph->clone();
-    std::set<const ir::Node*> kept;  // the pipeline decomposes before it does anything else
-    if (target.fusions) kept = grouped_attentions(*graph);
+    write_out_masks(graph, target);
+    // The pipeline decomposes before it does anything else.
+    const std::set<const ir::Node*> kept = kept_composites(*graph, target);
     passes::run_pipeline(graph,
                          [&](const ir::Node& n) { return claims(n, target) || kept.contains(&n); });
     ::onnx::ModelProto& model = models.emplace_back();
@@ -190,13 +194,20 @@ OnnxProgram OnnxProgram::lower(const ir::Program& program, const OnnxOptions& op
 
 std::vector<std::string> OnnxProgram::components() const { return impl_->names; }
 
-size_t OnnxProgram::num_nodes(const std::string& component) const {
-  for (size_t i = 0; i < impl_->names.size(); ++i) {
-    if (impl_->names[i] == component)
-      return static_cast<size_t>(impl_->models[i].graph().node_size());
+const ::onnx::GraphProto& OnnxProgram::Impl::graph(const std::string& component) const {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == component) return models[i].graph();
   }
   fail(ErrorKind::kInvalidArgument, "[onnx] there is no component '{}'; there are {}", component,
-       listed(impl_->names));
+       listed(names));
+}
+
+size_t OnnxProgram::num_nodes(const std::string& component) const {
+  return static_cast<size_t>(impl_->graph(component).node_size());
+}
+
+std::map<std::string, std::string> OnnxProgram::in_place(const std::string& component) const {
+  return find_in_place(impl_->graph(component));
 }
 
 std::vector<PlannedFile> OnnxProgram::files() const {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <set>
 
 #include "ir/graph.h"
 
@@ -22,11 +21,5 @@ struct GroupedAttention {
 /// one new token or one sequence (more of both is an error of its kernel).
 std::optional<GroupedAttention> grouped_attention(const ir::Graph& graph,
                                                   const ir::Node& attention);
-
-/// Whether a value is a cache after its call, which such an attention makes as it goes.
-bool is_absorbed(const ir::Graph& graph, ir::ValueId cache);
-
-/// Those of a graph.
-std::set<const ir::Node*> grouped_attentions(const ir::Graph& graph);
 
 }  // namespace tranship::onnx

@@ -16,9 +16,6 @@ namespace {
 
 Attribute to_dtype(DType dtype) { return Attribute::of("to", onnx_dtype(dtype)); }
 
-/// The lowest number: what a score becomes that must not count.
-double lowest(DType dtype) { return dtype == DType::kF16 ? -65504 : -3.4028234663852886e38; }
-
 std::vector<Attribute> norm_attributes(double eps) {
   return {Attribute::of_float("epsilon", static_cast<float>(eps))};
 }
@@ -46,11 +43,21 @@ void Lowering::lower_rms_norm(const Node& n) {
   std::vector<Attribute> attributes = norm_attributes(eps);
   attributes.push_back(Attribute::of("axis", -1));
   attributes.push_back(Attribute::of("stash_type", 1));
-  const bool is_of_heads = shape(x).rank() == 4 && form(x).full.empty();
-  if (!is_of_heads) return say_rows(n, "SimplifiedLayerNormalization", attributes);
-  const std::string normed =
-      emit_.node("SimplifiedLayerNormalization", {by_tokens(x), weight}, attributes, n.name);
+  const std::string_view op_type =
+      target_.fusions ? "SimplifiedLayerNormalization" : "RMSNormalization";
+  const bool turns = pending != nullptr && pending->kind() == OpKind::kTranspose;
+  const bool is_of_heads =
+      shape(x).rank() == 4 && form(x).full.empty() && (turns || !form(x).merged.empty());
+  if (!is_of_heads) return say_rows(n, op_type, attributes);
+  const std::string normed = emit_.node(op_type, {by_tokens(x), weight}, attributes, n.name);
   form(y).merged = emit_.node("Reshape", {normed, emit_.shape({0, 0, shape(x)[1] * shape(x)[3]})});
+}
+
+/// A Gemm gives a matrix, which ONNX Runtime copies to give it an output's shape; of logits that
+/// is as much memory again.
+void Lowering::lower_last_linear(const Node& n, const std::string& output) {
+  set(n, emit_.contrib("FusedMatMul", {full(n.inputs[0]), full(n.inputs[1])},
+                       {Attribute::of("transB", 1)}, n.name, {output})[0]);
 }
 
 /// The tables have a row a token: that is what the positions count.
@@ -129,7 +136,7 @@ std::string Lowering::attention_bias(const Node& n, const std::string& total) {
   return sum.empty() ? full(bias) : emit_.node("Add", {full(bias), sum});
 }
 
-void Lowering::lower_attention(const Node& n) {
+void Lowering::lower_grouped_attention(const Node& n) {
   const auto& op = as<ir::Attention>(*n.op);
   const std::optional<GroupedAttention> found = grouped_attention(graph_, n);
   check(found.has_value(), "onnx: an attention was kept that no operator computes");
