@@ -83,6 +83,7 @@ std::string Emitter::placeholder(const std::string& wanted, const ir::Type& type
 std::string Emitter::size_placeholder(const ir::Dim& size) {
   const std::string name = unique("size");
   append(sym_int_values_, ",\n", fmt::format(R"("{}":{})", name, symbols_.size(size)));
+  sizes_.emplace(size.text(), name);
   return named_sym_int(name);
 }
 

@@ -370,6 +370,29 @@ TEST(LowerGraph, a_scan_gets_the_sizes_of_what_it_stacks) {
   EXPECT_THAT(body["sym_int_values"]["size"].dump(), HasSubstr("Symbol('s1'"));
 }
 
+TEST(LowerGraph, a_sub_graph_gets_the_sizes_that_it_reads) {
+  const Lowered lowered = lower(R"(graph g
+  %x = Input {name="x", dtype=f32, shape=[b, 8]}
+  %p = Input {name="p", dtype=bool, shape=[]}
+  %y = If(%p)
+    graph yes
+      %i = Iota {count=b}
+      output y %i
+    end
+    graph no
+      %c = Constant {value=i64[](0)}
+      %i = Full(%c) {shape=[b]}
+      output y %i
+    end
+  output y %y
+end
+)");
+  const Json node = parse_json("test", "graph", lowered.graph.graph)["nodes"][1];
+  EXPECT_EQ(node["inputs"].back()["arg"].dump(), R"({"as_tensors":[{"name":"sym_size_int"}]})");
+  EXPECT_THAT(listing(node["inputs"][1]["arg"]["as_graph"]["graph"].dump()),
+              HasSubstr("arange = aten.arange.default(size, "));
+}
+
 TEST(LowerGraph, slots_and_their_counter_are_written_in_place) {
   const Lowered lowered =
       lower(std::string(kSlots) + "  output output.k %w\n  output output.n %m\nend\n", kSlotStates);
