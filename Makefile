@@ -64,8 +64,8 @@ bench: build  ## what graphs cost to build, an export beside cp of the same byte
 	@$(USE_BENCH_CHECKPOINT); bench/graph.sh; bench/export.sh $$checkpoint; bench/pt2.sh $$checkpoint; \
 	$(USE_PYTHON); bench/imported.sh
 
-peers: build  ## the same export by other exporters too, in a virtual environment of their own
-	@$(USE_BENCH_CHECKPOINT); export TRANSHIP_PEERS=$$($(SETUP) peers); bench/export.sh $$checkpoint
+peers: build  ## exports and generation beside other exporters, in a virtual environment of their own
+	@$(USE_BENCH_CHECKPOINT); export TRANSHIP_PEERS=$$($(SETUP) peers); bench/export.sh $$checkpoint; bench/genai.sh $$checkpoint
 
 SOURCES = $$(find src include tests -name '*.cpp' -o -name '*.h')
 
