@@ -403,6 +403,8 @@ bool Decoder::rewind(int64_t length) {
 
 void Decoder::set_chunk_size(int64_t num_tokens) { state_->chunk_size = num_tokens; }
 
+void Decoder::reserve(int64_t num_tokens) { state_->cache->reserve(num_tokens); }
+
 Room Decoder::room() const {
   Room room = state_->cache->room();
   const bool has_slots = !state_->parts.counters.empty();

@@ -177,6 +177,19 @@ TEST_P(Slots, are_as_many_as_are_needed_and_grow) {
   EXPECT_EQ(new_ids(generator, std::span(&prompt, 1), 20)[0], expected) << "over 256 in between";
 }
 
+TEST_P(Slots, that_are_made_ahead_change_no_token) {
+  const std::unique_ptr<OnnxModel> model = this->model(), other = this->model();
+  const std::vector<Ids> prompts = {{5, 17, 3}};
+  model->prefill(pad_left(prompts, 0));
+  other->prefill(pad_left(prompts, 0));
+  model->reserve(1000);
+  EXPECT_EQ(model->decoder().cache().num_slots(), 1000);
+  for (int64_t id = 4; id < 8; ++id) {
+    const Logits logits = model->decode(Ids{id}), expected = other->decode(Ids{id});
+    EXPECT_THAT(logits.row(0), testing::Pointwise(testing::FloatNear(1e-5F), expected.row(0)));
+  }
+}
+
 TEST_P(Slots, a_conversation_goes_back_and_on) {
   const std::unique_ptr<OnnxModel> model = this->model();
   const Ids prompt = {5, 17, 3, 9, 22, 41};
