@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <list>
 
 #include "support/onnx_sessions.h"
 #include "support/run_golden.h"
@@ -15,6 +16,15 @@ constexpr const char* kMask = "attention_mask";
 constexpr const char* kDecoderIds = "decoder_input_ids";
 constexpr const char* kDecoderMask = "decoder_attention_mask";
 
+/// The graphs that there are: of primitives, of composites, and with ONNX Runtime's own operators,
+/// of which its CPU has all that other providers' graphs have in f32.
+const std::vector<onnx::OnnxOptions> kTargets = {{},
+                                                 {.opset_version = 24},
+                                                 {.fusions = onnx::Provider::kCpu},
+                                                 {.fusions = onnx::Provider::kCuda},
+                                                 {.fusions = onnx::Provider::kWebGpu},
+                                                 {.fusions = onnx::Provider::kDml}};
+
 /// The cases that prefill and decode, and whose layers keep keys and values alone.
 std::vector<std::string> cases() {
   std::vector<std::string> names;
@@ -22,6 +32,15 @@ std::vector<std::string> cases() {
     const bool keeps_more = name.starts_with("generation_mamba");
     if (name.starts_with("generation_") && !keeps_more) names.push_back(name);
   }
+  return names;
+}
+
+/// Those of decoders without an encoder.
+std::vector<std::string> cases_of_decoders() {
+  std::vector<std::string> names = cases();
+  std::erase_if(names, [](const std::string& name) {
+    return read_golden(name).runs[0][0].component == "encoder";
+  });
   return names;
 }
 
@@ -177,6 +196,44 @@ struct Form {
   int64_t slots_at_run = kSlots;  // the buffers' length, whatever the export said
 };
 
+/// The last run of a case, whose batch is padded on the left, with its padding on the right: the
+/// tokens that each row has in common with the others get what `logits` says they got there.
+GoldenCase padded_right(const GoldenCase& golden, const std::vector<Tensor>& logits) {
+  GoldenCase moved = golden;
+  const Tensor mask = golden.runs[0][0].inputs.at(kMask);
+  const int64_t rows = mask.shape()[0], length = mask.shape()[1];
+  std::vector<int64_t> pads;
+  for (int64_t row = 0; row < rows; ++row) {
+    pads.push_back(0);
+    while (mask.at(row * length + pads.back()) == 0) ++pads.back();
+  }
+  const int64_t common = length - *std::ranges::max_element(pads);
+  for (size_t step = 0; step < moved.runs[0].size(); ++step) {
+    GoldenCall& call = moved.runs[0][step];
+    for (auto& [name, tensor] : call.inputs) {
+      const int64_t width = tensor.shape()[1];
+      if (width < length) continue;
+      const Tensor before = tensor;
+      for (int64_t i = 0; i < rows * length; ++i) {
+        const int64_t row = i / length, from = (i % length + pads[row]) % length;
+        tensor.set(row * width + i % length, before.at(row * width + from));
+      }
+    }
+    ExpectedOutput expected{.shape = logits[step].shape(), .positions = {}, .values = {}};
+    const int64_t queries = expected.shape[1], size = expected.shape[2];
+    for (int64_t i = 0; i < std::min(queries, common); ++i) expected.positions.push_back(i);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (const int64_t position : expected.positions) {
+        const int64_t from = row * queries + position + (queries == length ? pads[row] : 0);
+        for (int64_t i = 0; i < size; ++i)
+          expected.values.push_back(static_cast<float>(logits[step].at(from * size + i)));
+      }
+    }
+    call.outputs = {{"logits", std::move(expected)}};
+  }
+  return moved;
+}
+
 class Caches : public ::testing::TestWithParam<std::tuple<std::string, Form>> {};
 
 TEST_P(Caches, compute_what_transformers_does) {
@@ -191,8 +248,10 @@ TEST_P(Caches, compute_what_transformers_does) {
   const tasks::TaskProgram built = tasks::generation(golden_checkpoint(golden), options);
   if (form.has_slots) golden = with_slot_masks(golden, form.slots_at_run);
   if (form.prompts_in_decode) golden = has_encoder ? in_blocks(golden) : in_decode(golden);
-  const OnnxSessions plain(built.program, {});
-  const OnnxSessions fused(built.program, {.fusions = onnx::Provider::kCpu});
+  std::list<OnnxSessions> sessions;
+  for (const onnx::OnnxOptions& target : kTargets) sessions.emplace_back(built.program, target);
+  std::vector<Runner> runners = {in_interpreter(built.program)};
+  for (const OnnxSessions& made : sessions) runners.push_back(made.runner());
   for (const auto& run : golden.runs) {
     GoldenCase one = golden;
     one.runs = {run};
@@ -202,11 +261,102 @@ TEST_P(Caches, compute_what_transformers_does) {
       cache = empty_cache(built.program, batch, form.slots_at_run);
     }
     const bool longer = form.has_slots && form.slots_at_run != kSlots;
-    for (const Runner& runner : {in_interpreter(built.program), plain.runner(), fused.runner()}) {
+    for (const Runner& runner : runners)
       run_case(one, built.program, longer ? with_slots(runner, form.slots_at_run) : runner, cache);
+  }
+}
+
+/// Runs decode with each buffer bound as what comes in and as what goes out: no state is copied,
+/// and none has another place than the one it began with.
+Runner in_place(const onnx::Session& session, NamedTensors& buffers) {
+  return [&](const std::string&, const NamedTensors& inputs) {
+    onnx::Binding binding(session);
+    NamedTensors fed = inputs;
+    std::map<std::string, onnx::Value> bound;
+    for (auto& [name, tensor] : fed) {
+      const bool is_state = buffers.contains(name);
+      bound.emplace(name, session.over(is_state ? buffers.at(name) : tensor));
+      binding.bind_input(name, bound.at(name));
+      if (is_state)
+        binding.bind_output("output." + name.substr(std::string_view("input.").size()),
+                            bound.at(name));
+    }
+    binding.bind_output("logits");
+    binding.run();
+    NamedTensors outputs;
+    for (const auto& [name, value] : binding.outputs()) outputs.emplace(name, value.to_tensor());
+    return outputs;
+  };
+}
+
+class Slots : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Slots, are_written_where_they_are) {
+  const GoldenCase golden = in_decode(with_slot_masks(read_golden(GetParam()), kSlots));
+  tasks::TaskOptions options;
+  options.graph_inputs = optional_inputs_of(golden);
+  options.max_cache_len = kSlots;
+  options.multi_token_decode = true;
+  const tasks::TaskProgram built = tasks::generation(golden_checkpoint(golden), options);
+  const OnnxSessions fused(built.program, {.fusions = onnx::Provider::kCpu});
+  const OnnxSessions standard(built.program, {.opset_version = 24});
+  for (const auto& run : golden.runs) {
+    GoldenCase one = golden;
+    one.runs = {run};
+    const int64_t batch = run.front().inputs.at("input_ids").shape()[0];
+    for (const OnnxSessions* sessions : {&fused, &standard}) {
+      NamedTensors buffers = empty_cache(built.program, batch, kSlots);
+      const NamedTensors cache = buffers;
+      run_case(one, built.program, in_place(sessions->at("decode"), buffers), cache);
     }
   }
 }
+
+class Padding : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
+
+TEST_P(Padding, may_stand_on_the_right_too) {
+  const auto& [name, has_slots] = GetParam();
+  GoldenCase golden = read_golden(name);
+  golden.runs = {golden.runs.back()};
+  tasks::TaskOptions options;
+  options.graph_inputs = optional_inputs_of(golden);
+  const tasks::TaskProgram growing = tasks::generation(golden_checkpoint(golden), options);
+  std::vector<Tensor> logits;
+  const Runner interpreted = in_interpreter(growing.program);
+  run_case(golden, growing.program, [&](const std::string& component, const NamedTensors& inputs) {
+    NamedTensors outputs = interpreted(component, inputs);
+    logits.push_back(outputs.at("logits"));
+    return outputs;
+  });
+  GoldenCase moved = padded_right(golden, logits);
+  if (has_slots) {
+    options.max_cache_len = kSlots;
+    moved = with_slot_masks(moved, kSlots);
+  }
+  const tasks::TaskProgram built = tasks::generation(golden_checkpoint(golden), options);
+  for (const onnx::OnnxOptions& target : kTargets)
+    run_case(moved, built.program, OnnxSessions(built.program, target).runner());
+}
+
+/// A window counts padding, so that it sees other tokens where that stands elsewhere.
+std::vector<std::string> cases_without_windows() {
+  std::vector<std::string> names = cases_of_decoders();
+  std::erase_if(names, [](const std::string& name) {
+    return name.find("window") != name.npos || name.find("layer_types") != name.npos;
+  });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, Padding,
+                         ::testing::Combine(::testing::ValuesIn(cases_without_windows()),
+                                            ::testing::Bool()),
+                         [](const auto& tested) {
+                           return std::get<0>(tested.param) +
+                                  (std::get<1>(tested.param) ? "_slots" : "_growing");
+                         });
+
+INSTANTIATE_TEST_SUITE_P(Golden, Slots, ::testing::ValuesIn(cases_of_decoders()),
+                         [](const auto& tested) { return tested.param; });
 
 INSTANTIATE_TEST_SUITE_P(Golden, Caches,
                          ::testing::Combine(::testing::ValuesIn(cases()),

@@ -90,7 +90,7 @@ TEST_P(Ops, AfterThePassesTheyMeanWhatTheyMeantBefore) {
 }
 
 TEST_P(Ops, OnnxRuntimeComputesThemWithoutAWarning) {
-  for (const int opset_version : {18, 20, 24}) {
+  for (const int opset_version : {18, 20, 23, 24}) {
     ir::Program program;
     program.components.push_back(
         {.name = "model", .graph = ir::parse(GetParam().graph), .states = {}});

@@ -63,11 +63,29 @@ TEST_P(Parity, OnnxRuntimeComputesWhatTransformersDoesWithoutAWarning) {
   }
 }
 
+TEST_P(Parity, TheCompositesOfNewerOpsetsComputeItWithoutAWarning) {
+  for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) {
+    const tasks::TaskProgram built = build(golden);
+    for (const int opset_version : {23, 24}) {
+      std::vector<std::string> warnings;
+      const Sink sink = {.warning = [&](std::string_view text) { warnings.emplace_back(text); },
+                         .progress = {}};
+      const OnnxSessions sessions(built.program, {.opset_version = opset_version}, sink);
+      run_case(golden, built.program, sessions.runner());
+      EXPECT_THAT(warnings, ::testing::IsEmpty());
+    }
+  }
+}
+
 TEST_P(Parity, OnnxRuntimesOwnOperatorsComputeIt) {
   for (const GoldenCase& golden : by_inputs(read_golden(GetParam()))) {
     const tasks::TaskProgram built = build(golden);
-    const OnnxSessions sessions(built.program, {.fusions = onnx::Provider::kCpu});
-    run_case(golden, built.program, sessions.runner());
+    for (const auto provider : {onnx::Provider::kCpu, onnx::Provider::kCuda,
+                                onnx::Provider::kWebGpu, onnx::Provider::kDml}) {
+      SCOPED_TRACE(onnx::capabilities(provider).name);
+      const OnnxSessions sessions(built.program, {.fusions = provider});
+      run_case(golden, built.program, sessions.runner());
+    }
   }
 }
 

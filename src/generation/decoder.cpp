@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "exporters/exported_model.h"
 #include "exporters/ports.h"
+#include "formats/onnx/weight_pool.h"
 #include "generation/cache_buffers.h"
 
 namespace tranship::generation {
@@ -90,6 +91,15 @@ bool reads_prompts(const ExportedModel& exported, const onnx::Session& decode,
   if (!parts.read_only.empty() || !std::ranges::all_of(parts.kept, can_be_empty)) return false;
   return exported.component(kDecode).metadata.packages.contains("tranship") ||
          !has_component(exported, kPrefill);
+}
+
+/// Whether prefill will be loaded beside decode, as far as the artifact's list of ports says it.
+bool loads_twice(const ExportedModel& exported, const DecoderOptions& options) {
+  if (!has_component(exported, kPrefill)) return false;
+  if (!options.other_inputs.empty()) return true;
+  const std::vector<Port>& inputs = exported.component(kDecode).program.inputs();
+  const auto ids = std::ranges::find(inputs, options.ports.ids, &Port::name);
+  return ids != inputs.end() && ids->shape.size() == 2 && exporters::fixed_size(ids->shape[1]);
 }
 
 BufferSize buffer_size(const ExportedModel& exported, const CacheParts& parts) {
@@ -297,8 +307,12 @@ Decoder& Decoder::operator=(Decoder&&) noexcept = default;
 Decoder Decoder::open(const ExportedModel& exported, const RunOptions& run, DecoderOptions options,
                       const Sink& sink) {
   const DecoderPorts& ports = options.ports;
+  const std::shared_ptr<onnx::WeightPool> weights =
+      loads_twice(exported, options) ? std::make_shared<onnx::WeightPool>(run.library, sink)
+                                     : nullptr;
   const auto opened = [&](const char* component) {
-    onnx::Session session = open_component(exported.directory(), component, run, sink);
+    onnx::Session session = open_component(exported.directory(), component, run, weights, sink);
+    if (weights) weights->forget_pages();
     check_inputs(session, component, options);
     return session;
   };

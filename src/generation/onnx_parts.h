@@ -50,9 +50,10 @@ bool is_counter(const onnx::ValueInfo& port);
 CacheParts find_cache(const onnx::Session* prefill, const onnx::Session& decode);
 
 /// Opens a component that gives logits [batch, sequence, vocabulary]. Errors: those of
-/// onnx::Session::open; unsupported if it gives none.
+/// onnx::Session::open; unsupported if it gives none. weights: shared with other components.
 onnx::Session open_component(const std::filesystem::path& directory, const std::string& component,
-                             const RunOptions& options, const Sink& sink);
+                             const RunOptions& options,
+                             const std::shared_ptr<onnx::WeightPool>& weights, const Sink& sink);
 
 /// Says which inputs a loop has no value for, all at once. Errors: unsupported, if there are any.
 void refuse_inputs(std::string_view component, const Ports& refused, std::string_view given);

@@ -29,13 +29,14 @@ FORWARD = [
 ]
 
 
-def graphs(export, name):
+def graphs(export, name, *options):
     """Paths of the .onnx files of a case: model.onnx, or prefill.onnx and decode.onnx."""
     if name.startswith("generation_"):
         config = reference_cases.generation_cases()[name.removeprefix("generation_")].config
-        folder = export(config, "--task", "generation")
+        folder = export(config, "--task", "generation", *options)
     else:
-        folder = export(CASES[name].config, "--task", "forward", exact_forward_inputs(CASES[name].runs[0]))
+        inputs = exact_forward_inputs(CASES[name].runs[0])
+        folder = export(CASES[name].config, "--task", "forward", inputs, *options)
     found = sorted(folder.glob("*.onnx"))
     assert found
     return found
@@ -44,9 +45,23 @@ def graphs(export, name):
 EVERY = [*FORWARD, *(f"generation_{name}" for name in ("llama_default", "llama_dynamic", "mistral_sliding_window"))]
 
 
+STATIC = ("--cache-implementation=static", "--max-cache-len=48", "--multi-token-decode")
+
+
+@pytest.mark.parametrize("opset", [20, 23, 24])
 @pytest.mark.parametrize("name", EVERY)
-def test_the_checker_takes_it(name, export, tmp_path):
-    for path in graphs(export, name):
+def test_the_checker_takes_it(name, opset, export, tmp_path):
+    check(graphs(export, name, f"--opset={opset}"), tmp_path)
+
+
+@pytest.mark.parametrize("opset", [20, 23, 24])
+@pytest.mark.parametrize("name", ["generation_llama_default", "generation_mistral_sliding_window"])
+def test_the_checker_takes_caches_of_slots(name, opset, export, tmp_path):
+    check(graphs(export, name, f"--opset={opset}", *STATIC), tmp_path)
+
+
+def check(paths, tmp_path):
+    for path in paths:
         onnx.checker.check_model(str(path), full_check=True)
         inferred = tmp_path / path.name
         onnx.shape_inference.infer_shapes_path(str(path), str(inferred), check_type=True, strict_mode=True, data_prop=True)

@@ -112,13 +112,14 @@ std::string Emitter::node(std::string_view op_type, std::vector<std::string> inp
   return name;
 }
 
-std::vector<std::string> Emitter::contrib(std::string_view op_type, std::vector<std::string> inputs,
-                                          const std::vector<Attribute>& attributes,
-                                          std::string_view scope,
-                                          const std::vector<std::optional<std::string>>& wanted) {
+std::vector<std::string> Emitter::nodes(std::string_view op_type, std::vector<std::string> inputs,
+                                        const std::vector<Attribute>& attributes,
+                                        std::string_view scope,
+                                        const std::vector<std::optional<std::string>>& wanted,
+                                        std::string_view domain) {
   while (!inputs.empty() && inputs.back().empty()) inputs.pop_back();
   ::onnx::NodeProto* node = raw_node(op_type, scope);
-  node->set_domain(std::string(kContribDomain));
+  node->set_domain(std::string(domain));
   for (const std::string& input : inputs) node->add_input(input);
   for (const Attribute& a : attributes) fill(a, node->add_attribute());
   std::vector<std::string> names;
@@ -127,6 +128,13 @@ std::vector<std::string> Emitter::contrib(std::string_view op_type, std::vector<
     node->add_output(names.back());
   }
   return names;
+}
+
+std::vector<std::string> Emitter::contrib(std::string_view op_type, std::vector<std::string> inputs,
+                                          const std::vector<Attribute>& attributes,
+                                          std::string_view scope,
+                                          const std::vector<std::optional<std::string>>& wanted) {
+  return nodes(op_type, std::move(inputs), attributes, scope, wanted, kContribDomain);
 }
 
 void Emitter::identity(const std::string& from, const std::string& to) {

@@ -67,8 +67,13 @@ class Emitter {
   std::string node(std::string_view op_type, std::vector<std::string> inputs,
                    const std::vector<Attribute>& attributes = {}, std::string_view scope = "",
                    const std::string& wanted = "");
-  /// Adds an operator of ONNX Runtime's own (domain com.microsoft): results by their wanted names,
-  /// "" for any, nothing for one that is not needed (its name comes back empty). Never merged.
+  /// Adds a node with several results by their wanted names, "" for any, nothing for one that is
+  /// not needed (its name comes back empty). Never merged.
+  std::vector<std::string> nodes(std::string_view op_type, std::vector<std::string> inputs,
+                                 const std::vector<Attribute>& attributes, std::string_view scope,
+                                 const std::vector<std::optional<std::string>>& wanted,
+                                 std::string_view domain = "");
+  /// The same, of an operator of ONNX Runtime's own (domain com.microsoft).
   std::vector<std::string> contrib(std::string_view op_type, std::vector<std::string> inputs,
                                    const std::vector<Attribute>& attributes, std::string_view scope,
                                    const std::vector<std::optional<std::string>>& wanted);

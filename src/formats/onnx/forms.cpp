@@ -123,6 +123,11 @@ std::string Lowering::flat_name(const Node& n) const {
   return shape(n.outputs[0]).rank() == 2 ? wanted(n.outputs[0]) : std::string();
 }
 
+void Lowering::set_flat(ValueId id, const std::string& name) {
+  form(id).flat = name;
+  if (shape(id).rank() == 2) form(id).full = name;
+}
+
 bool Lowering::goes_flat(const Node& n) {
   const Shape& out = shape(n.outputs[0]);
   if (!can_be_flat(n.outputs[0])) return false;

@@ -5,7 +5,10 @@
 #include <set>
 
 #include "base/error.h"
-#include "formats/onnx/fusions/grouped_attention.h"
+#include "formats/onnx/attention_form.h"
+#include "formats/onnx/cache_update.h"
+#include "formats/onnx/drop_unused.h"
+#include "formats/onnx/fusions/activations.h"
 #include "formats/onnx/lowering.h"
 #include "ir/infer.h"
 #include "onnx-ml.pb.h"
@@ -175,11 +178,14 @@ Lowering::Lowering(const Graph& graph, std::vector<std::string> output_names, co
   // The first name is the value's own.
   for (size_t i = 0; i < output_names_.size(); ++i)
     wanted_.emplace(graph.outputs()[i].value, output_names_[i]);
+  users_.resize(graph.num_values());
   for (const Node& n : graph.nodes()) {
-    if (n.kind() != OpKind::kAttention) continue;
     for (const ValueId id : n.inputs) {
-      if (id != ir::kAbsent && is_absorbed(graph, id)) absorbed_.insert(id);
+      if (id != ir::kAbsent) users_[static_cast<size_t>(id)].push_back(&n);
     }
+    if (n.kind() != OpKind::kAttention) continue;
+    if (absorbs_caches(graph, n, attention_form(graph, n, target)))
+      absorbed_.insert({n.inputs[1], n.inputs[2]});
   }
 }
 
@@ -196,6 +202,11 @@ void Lowering::run(const std::vector<std::string>& inputs) {
     const std::string made = full(graph_.outputs()[i].value);
     if (made != output_names_[i]) emit_.identity(made, output_names_[i]);
   }
+}
+
+const Node* Lowering::only_user(ValueId id) const {
+  const std::vector<const Node*>& users = users_[static_cast<size_t>(id)];
+  return users.size() == 1 && !wanted_.contains(id) ? users[0] : nullptr;
 }
 
 OpLowering Lowering::by_name(const Node& n) {
@@ -249,7 +260,7 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
       return say(n, "Not", {emit_.node("Equal", {in(0), in(1)}, {}, n.name)});
     }
     case OpKind::kWhere:
-      return say(n, "Where", {in(0), in(1), in(2)});
+      return lower_where(n);
     case OpKind::kReduce:
       return lower_reduce(n);
     case OpKind::kArgMax:
@@ -310,8 +321,11 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
       return set(n, by.last("GatherND", {by.in[0], indices},
                             {Attribute::of("batch_dims", as<ir::GatherNd>(*n.op).batch_dims)}));
     }
-    case OpKind::kScatterElements:
+    case OpKind::kScatterElements: {
+      const ValueId counter = target_.has_slots() ? counter_of(graph_, n) : ir::kAbsent;
+      if (counter != ir::kAbsent) return lower_slots(n, counter);
       return set(n, lower_scatter_elements(by_name(n)));
+    }
     case OpKind::kScatterNd:
       return set(n, lower_scatter_nd(by_name(n)));
     case OpKind::kNonZero:
@@ -332,19 +346,17 @@ void Lowering::lower(const Node& n) {  // #lizard forgives: a table, one line an
     case OpKind::kEmbedding:
       return say(n, "Gather", {in(0), in(1)}, axis_attribute(0));
     case OpKind::kLayerNorm:
-      return say_rows(
-          n, "LayerNormalization",
-          {Attribute::of("axis", -1),
-           Attribute::of_float("epsilon", static_cast<float>(as<ir::LayerNorm>(*n.op).eps))});
+      return lower_layer_norm(n);
     case OpKind::kActivation:
       return lower_activation(n);
     case OpKind::kRmsNorm:
       return lower_rms_norm(n);
     case OpKind::kRope:
-      return lower_rope(n);
+      return target_.fusions ? lower_rope(n) : lower_standard_rope(n);
     case OpKind::kAttention:
       return lower_attention(n);
     case OpKind::kMoe:
+      return lower_moe(n);
     case OpKind::kSelectiveScan:
       break;  // never claimed: decomposed before
   }
@@ -371,7 +383,7 @@ void Lowering::lower_unary(const Node& n) {
 /// Where heads and tokens change places, whoever needs it may take another form.
 void Lowering::lower_transpose(const Node& n) {
   const std::vector<int64_t>& perm = as<ir::Transpose>(*n.op).perm;
-  if (target_.fusions && perm == kHeadsAndTokens) {
+  if (target_.has_heads() && perm == kHeadsAndTokens) {
     form(n.outputs[0]).pending = &n;
     return;
   }
@@ -423,6 +435,7 @@ void Lowering::lower_reduce(const Node& n) {
 }
 
 void Lowering::lower_slice(const Node& n) {
+  if (form(n.outputs[0]).is_made()) return;  // with the others of its operand
   const auto& op = as<ir::Slice>(*n.op);
   const Dim& length = shape(n.inputs[0])[op.axis];
   const std::string end =
@@ -456,14 +469,52 @@ void Lowering::lower_iota(const Node& n) {
 }
 
 void Lowering::lower_linear(const Node& n) {
+  const bool has_bias = n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent;
+  const ValueId y = n.outputs[0];
+  if (!wanted(y).empty() && !has_bias && shape(y).rank() > 2 && target_.fusions == Provider::kCpu)
+    return lower_last_linear(n, wanted(y));
   std::vector<std::string> inputs = {flat(n.inputs[0]), full(n.inputs[1])};
-  if (n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent) inputs.push_back(full(n.inputs[2]));
-  form(n.outputs[0]).flat =
-      emit_.node("Gemm", inputs, {Attribute::of("transB", 1)}, n.name, flat_name(n));
-  if (shape(n.outputs[0]).rank() == 2) form(n.outputs[0]).full = form(n.outputs[0]).flat;
+  std::string name = n.name;
+  if (has_bias) {
+    const Node* user = only_user(y);
+    const bool is_fused = target_.fusions && user != nullptr &&
+                          user->kind() == OpKind::kActivation &&
+                          fused_activation(graph_, *user, *target_.fusions) == "Gelu";
+    if (is_fused) {
+      biases_.emplace(y, n.inputs[2]);  // BiasGelu adds it
+      name += "/product";
+    } else {
+      inputs.push_back(full(n.inputs[2]));
+    }
+  }
+  set_flat(y, emit_.node("Gemm", inputs, {Attribute::of("transB", 1)}, name, flat_name(n)));
+  if (target_.fusions) split_rows(n);
+}
+
+void Lowering::split_rows(const Node& n) {
+  const ValueId y = n.outputs[0];
+  const std::vector<const Node*>& users = users_[static_cast<size_t>(y)];
+  std::vector<int64_t> sizes;
+  Dim end = 0;
+  for (const Node* user : users) {
+    if (user->kind() != OpKind::kSlice) return;
+    const auto& slice = as<ir::Slice>(*user->op);
+    if (slice.axis != -1 || !(slice.begin == end) || slice.step != 1) return;
+    end = slice.end;
+    sizes.push_back(shape(user->outputs[0]).back().value());
+  }
+  if (sizes.size() < 2 || !(end == shape(y).back())) return;
+  const std::vector<std::optional<std::string>> any(users.size(), std::string());
+  const std::vector<std::string> parts =
+      emit_.nodes("Split", {form(y).flat, emit_.ints(sizes)}, axis_attribute(1), n.name, any);
+  for (size_t i = 0; i < users.size(); ++i) set_flat(users[i]->outputs[0], parts[i]);
 }
 
 void Lowering::lower_activation(const Node& n) {
+  if (target_.fusions) {
+    const std::string_view fused = fused_activation(graph_, n, *target_.fusions);
+    if (!fused.empty()) return lower_fused_activation(n, fused);
+  }
   switch (as<ir::Activation>(*n.op).fn) {
     case ir::ActivationKind::kGelu:
       return say_rows(n, "Gelu");
@@ -515,8 +566,7 @@ bool claims(const ir::Node& node, const Target& target) {
       }
     }
     case OpKind::kRmsNorm:
-    case OpKind::kRope:
-      return target.fusions.has_value();
+      return target.has_heads();
     default:
       return false;
   }
@@ -550,7 +600,10 @@ std::vector<std::string> lower_graph(const Graph& graph, const Target& target,
   lowering.run(inputs);
   for (const ir::Output& o : graph.outputs())
     set_type(graph.type(o.value), o.name, to.add_output());
-  return lowering.weights();
+  const std::set<std::string> used = drop_unused(to);
+  std::vector<std::string> weights = lowering.weights();
+  std::erase_if(weights, [&](const std::string& name) { return !used.contains(name); });
+  return weights;
 }
 
 }  // namespace tranship::onnx

@@ -21,6 +21,9 @@ namespace tranship::onnx {
 
 struct GroupedAttention;
 
+/// The lowest number: what a score becomes that must not count.
+double lowest(DType dtype);
+
 /// [B, H, S, D] to [B, S, H, D], and back.
 inline const std::vector<int64_t> kHeadsAndTokens = {0, 2, 1, 3};
 
@@ -74,6 +77,8 @@ class Lowering {
   bool goes_flat(const ir::Node& n);
 
   // lower.cpp
+  /// The flat form, which is the full one of a matrix.
+  void set_flat(ir::ValueId id, const std::string& name);
   void set(const ir::Node& n, std::string name) { form(n.outputs[0]).full = std::move(name); }
   OpLowering by_name(const ir::Node& n);
   void say(const ir::Node& n, std::string_view op_type, std::vector<std::string> inputs,
@@ -90,6 +95,10 @@ class Lowering {
   void lower_transpose(const ir::Node& n);
   void lower_expand(const ir::Node& n, const std::string& value, const ir::Shape& to);
   void lower_linear(const ir::Node& n);
+  /// All slices of the last axis at once, if nothing else is made of a value.
+  void split_rows(const ir::Node& n);
+  /// The only node that uses a value, which is no output; null if there is none or more.
+  const ir::Node* only_user(ir::ValueId id) const;
   void lower_param(const ir::Node& n);
   void lower_iota(const ir::Node& n);
   void lower_activation(const ir::Node& n);
@@ -100,10 +109,29 @@ class Lowering {
                 const std::vector<ir::Type>& formal_types, ::onnx::AttributeProto* attribute,
                 std::string_view name);
 
+  // lower_attention.cpp
+  void lower_attention(const ir::Node& n);
+  void lower_standard_attention(const ir::Node& n);
+  std::string whole_mask(const ir::Node& attention);
+  void lower_standard_rope(const ir::Node& n);
+  void lower_slots(const ir::Node& scatter, ir::ValueId counter);
+  void lower_where(const ir::Node& n);
+
   // fusions/lower_fused.cpp: ops of ONNX Runtime's own
   void lower_rms_norm(const ir::Node& n);
+  void lower_last_linear(const ir::Node& n, const std::string& output);
   void lower_rope(const ir::Node& n);
-  void lower_attention(const ir::Node& n);
+  void lower_layer_norm(const ir::Node& n);
+  /// With the sum before the norm in one operator, if there is such a sum, still to be made.
+  bool lower_skip_norm(const ir::Node& n, std::string_view op_type, double eps);
+  void lower_fused_activation(const ir::Node& n, std::string_view op_type);
+  void lower_moe(const ir::Node& n);
+  void lower_grouped_attention(const ir::Node& n);
+  void lower_multi_head_attention(const ir::Node& n);
+  /// Keys or values, each head as often as queries share it: [B, H, T, D], or merged.
+  std::string repeated_heads(ir::ValueId id, int64_t times);
+  std::string repeated_merged(ir::ValueId id, int64_t times);
+  std::string rows_that_see(const ir::Node& attention);
   /// The tokens that attention sees, those in the cache too: i64 [1].
   std::string total_length(const ir::Node& attention, const GroupedAttention& found);
   std::string seen_slots(const ir::Node& attention, const std::string& total);
@@ -119,7 +147,9 @@ class Lowering {
   Unsupported& unsupported_;
   std::vector<Form> forms_;
   std::map<ir::ValueId, std::string> wanted_;
-  std::set<ir::ValueId> absorbed_;  // made by the attention that uses them
+  std::set<ir::ValueId> absorbed_;                   // made by the attention that uses them
+  std::vector<std::vector<const ir::Node*>> users_;  // of each value
+  std::map<ir::ValueId, ir::ValueId> biases_;        // of values that are without theirs yet
   std::vector<std::string> weights_;
 };
 

@@ -8,9 +8,12 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/file_hash.h"
+#include "formats/onnx/attention_form.h"
 #include "formats/onnx/emitter.h"
-#include "formats/onnx/fusions/grouped_attention.h"
+#include "formats/onnx/fusions/experts.h"
+#include "formats/onnx/fusions/packed_projections.h"
 #include "formats/onnx/lower.h"
+#include "formats/onnx/read_model.h"
 #include "ir/source_writer.h"
 #include "onnx-ml.pb.h"
 #include "passes/passes.h"
@@ -51,6 +54,8 @@ TensorSourcePtr widened(const TensorSource& cast) {
 
 }  // namespace
 
+using Parameters = std::map<std::string, TensorSourcePtr>;
+
 struct OnnxProgram::Impl {
   OnnxOptions options;
   std::vector<std::string> names;               // of the components
@@ -61,8 +66,10 @@ struct OnnxProgram::Impl {
   std::map<std::filesystem::path, uint64_t> referred;
 
   void lower(const ir::Program& program);
-  void place(const ir::Program& program, const std::vector<std::string>& used);
+  void place(const Parameters& parameters, const std::vector<std::string>& used);
   void add_weight(const std::string& name, ::onnx::GraphProto* graph);
+  /// Errors: invalid_argument for an unknown component.
+  const ::onnx::GraphProto& graph(const std::string& component) const;
   std::string data_file(size_t component) const { return names[component] + ".onnx.data"; }
   std::string write_data(AtomicFile& file, const Sink& sink) const;
 };
@@ -80,6 +87,17 @@ void add_contrib_opset(::onnx::ModelProto& model) {
   }
 }
 
+/// The parameters, with those that operators of a provider want in another order, or together.
+Parameters with_changed_weights(const Target& target, Parameters parameters,
+                                std::vector<std::unique_ptr<ir::Graph>>& graphs) {
+  if (!target.fusions || !target.may_change_weights) return parameters;
+  Parameters changed = pack_projections(graphs, parameters);
+  for (const auto& graph : graphs)
+    changed.merge(interleaved_weights(*graph, capabilities(*target.fusions), parameters));
+  parameters.merge(changed);
+  return parameters;
+}
+
 }  // namespace
 
 void OnnxProgram::Impl::lower(const ir::Program& program) {
@@ -90,13 +108,18 @@ void OnnxProgram::Impl::lower(const ir::Program& program) {
                      source->uncast() != nullptr ? source->uncast()->dtype() : source->dtype());
     }
   }
-  const Target target = {options.opset_version, options.fusions};
+  const Target target = {options.opset_version, options.fusions,
+                         options.weights != Weights::kReference};
+  std::vector<std::unique_ptr<ir::Graph>> graphs;
+  for (const ir::Component& c : program.components) graphs.push_back(c.graph->clone());
+  const Parameters parameters = with_changed_weights(target, program.parameters, graphs);
   Unsupported unsupported;
   std::vector<std::vector<std::string>> used;
-  for (const ir::Component& c : program.components) {
-    std::unique_ptr<ir::Graph> graph = c.graph->clone();
-    std::set<const ir::Node*> kept;  // the pipeline decomposes before it does anything else
-    if (target.fusions) kept = grouped_attentions(*graph);
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    std::unique_ptr<ir::Graph>& graph = graphs[i];
+    write_out_masks(graph, target);
+    // The pipeline decomposes before it does anything else.
+    const std::set<const ir::Node*> kept = kept_composites(*graph, target);
     passes::run_pipeline(graph,
                          [&](const ir::Node& n) { return claims(n, target) || kept.contains(&n); });
     ::onnx::ModelProto& model = models.emplace_back();
@@ -108,7 +131,7 @@ void OnnxProgram::Impl::lower(const ir::Program& program) {
     opset->set_version(options.opset_version);
     used.push_back(lower_graph(*graph, target, stored, *model.mutable_graph(), unsupported));
     add_contrib_opset(model);
-    names.push_back(c.name);
+    names.push_back(program.components[i].name);
   }
   if (!unsupported.empty()) {
     std::vector<std::string> all;
@@ -116,17 +139,17 @@ void OnnxProgram::Impl::lower(const ir::Program& program) {
     fail(ErrorKind::kUnsupported, "[onnx] opset {} cannot say {}", options.opset_version,
          listed(all));
   }
-  for (const auto& names_used : used) place(program, names_used);
+  for (const auto& names_used : used) place(parameters, names_used);
   for (size_t i = 0; i < models.size(); ++i) {
     for (const std::string& name : used[i]) add_weight(name, models[i].mutable_graph());
   }
 }
 
 /// Gives each weight its place, in the order of its first use: what runs first is read first.
-void OnnxProgram::Impl::place(const ir::Program& program, const std::vector<std::string>& used) {
+void OnnxProgram::Impl::place(const Parameters& parameters, const std::vector<std::string>& used) {
   for (const std::string& name : used) {
-    const auto it = program.parameters.find(name);
-    check(it != program.parameters.end(), "a weight is not in the program: " + name);
+    const auto it = parameters.find(name);
+    check(it != parameters.end(), "a weight is not in the program: " + name);
     const auto [placed, added] = weights.try_emplace(name, PlacedSource{it->second, data_size});
     if (!added || options.weights != Weights::kExternal) continue;
     data_size += (it->second->size_bytes() + kAlignment - 1) / kAlignment * kAlignment;
@@ -190,13 +213,20 @@ OnnxProgram OnnxProgram::lower(const ir::Program& program, const OnnxOptions& op
 
 std::vector<std::string> OnnxProgram::components() const { return impl_->names; }
 
-size_t OnnxProgram::num_nodes(const std::string& component) const {
-  for (size_t i = 0; i < impl_->names.size(); ++i) {
-    if (impl_->names[i] == component)
-      return static_cast<size_t>(impl_->models[i].graph().node_size());
+const ::onnx::GraphProto& OnnxProgram::Impl::graph(const std::string& component) const {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == component) return models[i].graph();
   }
   fail(ErrorKind::kInvalidArgument, "[onnx] there is no component '{}'; there are {}", component,
-       listed(impl_->names));
+       listed(names));
+}
+
+size_t OnnxProgram::num_nodes(const std::string& component) const {
+  return static_cast<size_t>(impl_->graph(component).node_size());
+}
+
+std::map<std::string, std::string> OnnxProgram::in_place(const std::string& component) const {
+  return find_in_place(impl_->graph(component));
 }
 
 std::vector<PlannedFile> OnnxProgram::files() const {

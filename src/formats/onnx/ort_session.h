@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,7 @@ struct SessionState {
   OrtDevice device;
   std::vector<ValueInfo> inputs;
   std::vector<ValueInfo> outputs;
+  std::shared_ptr<WeightPool> weights;  // that the session looks at
   OrtSessionPtr session;  // last: released before the log it writes to
 };
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <optional>
-#include <set>
 
+#include "formats/onnx/fusions/provider.h"
 #include "ir/graph.h"
 
 namespace tranship::onnx {
@@ -17,16 +17,10 @@ struct GroupedAttention {
   ir::ValueId counter = ir::kAbsent;  // of a cache of slots: how many are taken, i64 scalar
 };
 
-/// What GroupQueryAttention on the CPU computes exactly: heads of a size that it takes; no cache,
-/// one that grows, or one of slots that are written from the counter on; and with a cache, either
-/// one new token or one sequence (more of both is an error of its kernel).
-std::optional<GroupedAttention> grouped_attention(const ir::Graph& graph,
-                                                  const ir::Node& attention);
-
-/// Whether a value is a cache after its call, which such an attention makes as it goes.
-bool is_absorbed(const ir::Graph& graph, ir::ValueId cache);
-
-/// Those of a graph.
-std::set<const ir::Node*> grouped_attentions(const ir::Graph& graph);
+/// What a provider's GroupQueryAttention computes exactly: heads of a size and dtype that it takes;
+/// no cache, one that grows, or one of slots that are written from the counter on; and with a
+/// cache, either one new token or one sequence (more of both is an error of the kernels).
+std::optional<GroupedAttention> grouped_attention(const ir::Graph& graph, const ir::Node& attention,
+                                                  const Capabilities& provider);
 
 }  // namespace tranship::onnx

@@ -1,4 +1,6 @@
 // Composites in ONNX Runtime's own operators (domain com.microsoft).
+#include <limits>
+
 #include "base/error.h"
 #include "formats/onnx/fusions/grouped_attention.h"
 #include "formats/onnx/lowering.h"
@@ -16,41 +18,66 @@ namespace {
 
 Attribute to_dtype(DType dtype) { return Attribute::of("to", onnx_dtype(dtype)); }
 
-/// The lowest number: what a score becomes that must not count.
-double lowest(DType dtype) { return dtype == DType::kF16 ? -65504 : -3.4028234663852886e38; }
-
 std::vector<Attribute> norm_attributes(double eps) {
   return {Attribute::of_float("epsilon", static_cast<float>(eps))};
 }
 
 }  // namespace
 
-/// With the sum before it, if there is one: SkipSimplifiedLayerNormalization gives both.
+bool Lowering::lower_skip_norm(const Node& n, std::string_view op_type, double eps) {
+  const ValueId x = n.inputs[0], y = n.outputs[0];
+  const Node* pending = form(x).is_made() ? nullptr : form(x).pending;
+  if (pending == nullptr || pending->kind() != OpKind::kBinary || dtype(x) == DType::kF64)
+    return false;
+  std::vector<std::string> operands = {flat(pending->inputs[0]), flat(pending->inputs[1])};
+  for (size_t i = 1; i < n.inputs.size(); ++i) operands.push_back(full(n.inputs[i]));
+  const bool is_matrix = shape(x).rank() == 2;
+  std::vector<std::optional<std::string>> results = {flat_name(n)};
+  const bool is_used = only_user(x) == nullptr;  // the sum itself
+  if (is_used)
+    results.insert(results.end(),
+                   {std::nullopt, std::nullopt, is_matrix ? wanted(x) : std::string()});
+  const std::vector<std::string> made =
+      emit_.contrib(op_type, operands, norm_attributes(eps), n.name, results);
+  set_flat(y, made[0]);
+  if (is_used) {
+    set_flat(x, made[3]);
+    form(x).pending = nullptr;
+  }
+  return true;
+}
+
+void Lowering::lower_layer_norm(const Node& n) {
+  const double eps = as<ir::LayerNorm>(*n.op).eps;
+  if (lower_skip_norm(n, "SkipLayerNormalization", eps)) return;
+  say_rows(n, "LayerNormalization",
+           {Attribute::of("axis", -1), Attribute::of_float("epsilon", static_cast<float>(eps))});
+}
+
 void Lowering::lower_rms_norm(const Node& n) {
   const ValueId x = n.inputs[0], y = n.outputs[0];
   const double eps = as<ir::RmsNorm>(*n.op).eps;
+  if (lower_skip_norm(n, "SkipSimplifiedLayerNormalization", eps)) return;
   const std::string weight = full(n.inputs[1]);
   const Node* pending = form(x).is_made() ? nullptr : form(x).pending;
-  if (pending != nullptr && pending->kind() == OpKind::kBinary) {
-    const std::vector<std::string> operands = {flat(pending->inputs[0]), flat(pending->inputs[1]),
-                                               weight};
-    const bool is_matrix = shape(x).rank() == 2;
-    const std::vector<std::string> made = emit_.contrib(
-        "SkipSimplifiedLayerNormalization", operands, norm_attributes(eps), n.name,
-        {flat_name(n), std::nullopt, std::nullopt, is_matrix ? wanted(x) : std::string()});
-    form(y).flat = made[0];
-    form(x).flat = made[3];
-    form(x).pending = nullptr;
-    return;
-  }
   std::vector<Attribute> attributes = norm_attributes(eps);
   attributes.push_back(Attribute::of("axis", -1));
   attributes.push_back(Attribute::of("stash_type", 1));
-  const bool is_of_heads = shape(x).rank() == 4 && form(x).full.empty();
-  if (!is_of_heads) return say_rows(n, "SimplifiedLayerNormalization", attributes);
-  const std::string normed =
-      emit_.node("SimplifiedLayerNormalization", {by_tokens(x), weight}, attributes, n.name);
+  const std::string_view op_type =
+      target_.fusions ? "SimplifiedLayerNormalization" : "RMSNormalization";
+  const bool turns = pending != nullptr && pending->kind() == OpKind::kTranspose;
+  const bool is_of_heads =
+      shape(x).rank() == 4 && form(x).full.empty() && (turns || !form(x).merged.empty());
+  if (!is_of_heads) return say_rows(n, op_type, attributes);
+  const std::string normed = emit_.node(op_type, {by_tokens(x), weight}, attributes, n.name);
   form(y).merged = emit_.node("Reshape", {normed, emit_.shape({0, 0, shape(x)[1] * shape(x)[3]})});
+}
+
+/// A Gemm gives a matrix, which ONNX Runtime copies to give it an output's shape; of logits that
+/// is as much memory again.
+void Lowering::lower_last_linear(const Node& n, const std::string& output) {
+  set(n, emit_.contrib("FusedMatMul", {full(n.inputs[0]), full(n.inputs[1])},
+                       {Attribute::of("transB", 1)}, n.name, {output})[0]);
 }
 
 /// The tables have a row a token: that is what the positions count.
@@ -96,6 +123,30 @@ std::string Lowering::seen_slots(const Node& n, const std::string& total) {
   return emit_.node("Slice", {full(bias), emit_.ints({0}), total, emit_.ints({3})});
 }
 
+/// bool [B, S, 1]: the queries of a causal attention that see a key at all. Keys are counted up to
+/// each query's own place, from the end, so that nothing hangs on how much room a cache has.
+std::string Lowering::rows_that_see(const Node& n) {
+  const Dim queries = shape(n.inputs[0])[2];
+  const std::string mask =
+      emit_.node("Cast", {full(n.inputs[3])}, {to_dtype(DType::kI32)});  // [B, T]
+  const std::string counts = emit_.node("CumSum", {mask, emit_.scalar(DType::kI64, 1)});
+  const auto from_end = [&](const std::string& value, int64_t window, const std::string& end) {
+    const std::string begin =
+        emit_.node("Sub", {emit_.ints({-window}), emit_.size(queries)});  // of the first query
+    return emit_.node("Slice", {value, begin, end, emit_.ints({1})});
+  };
+  std::string seen =
+      from_end(counts, 0, emit_.ints({std::numeric_limits<int64_t>::max()}));  // [B, S]
+  if (const auto window = as<ir::Attention>(*n.op).window) {
+    const std::string zeros = emit_.node(
+        "Expand", {emit_.scalar(DType::kI32, 0), emit_.shape({shape(n.inputs[0])[0], *window})});
+    const std::string all = emit_.node("Concat", {zeros, counts}, {Attribute::of("axis", 1)});
+    seen = emit_.node("Sub", {seen, from_end(all, *window, emit_.ints({-*window}))});
+  }
+  const std::string any = emit_.node("Greater", {seen, emit_.scalar(DType::kI32, 0)});
+  return emit_.node("Unsqueeze", {any, emit_.ints({2})});
+}
+
 /// Zeros for queries that see nothing, as Attention gives: the kernel gives a mean there, unless
 /// itself is causal.
 std::string Lowering::zeros_where_nothing_is_seen(const Node& n, const std::string& seen,
@@ -129,9 +180,10 @@ std::string Lowering::attention_bias(const Node& n, const std::string& total) {
   return sum.empty() ? full(bias) : emit_.node("Add", {full(bias), sum});
 }
 
-void Lowering::lower_attention(const Node& n) {
+void Lowering::lower_grouped_attention(const Node& n) {
   const auto& op = as<ir::Attention>(*n.op);
-  const std::optional<GroupedAttention> found = grouped_attention(graph_, n);
+  const Capabilities& provider = capabilities(*target_.fusions);
+  const std::optional<GroupedAttention> found = grouped_attention(graph_, n, provider);
   check(found.has_value(), "onnx: an attention was kept that no operator computes");
   const Shape& q = shape(n.inputs[0]);
   const std::string total = total_length(n, *found);
@@ -143,7 +195,7 @@ void Lowering::lower_attention(const Node& n) {
   std::vector<Attribute> attributes = {Attribute::of("num_heads", q[1].value()),
                                        Attribute::of("kv_num_heads", shape(n.inputs[1])[1].value()),
                                        Attribute::of_float("scale", static_cast<float>(op.scale))};
-  if (!op.causal) attributes.push_back(Attribute::of("causal", 0));
+  if (!op.causal && provider.grouped_not_causal) attributes.push_back(Attribute::of("causal", 0));
   if (op.window) attributes.push_back(Attribute::of("local_window_size", *op.window));
   const ValueId keys = n.inputs[1], values = n.inputs[2];
   const std::vector<std::string> made = emit_.contrib(
@@ -151,8 +203,12 @@ void Lowering::lower_attention(const Node& n) {
       {merged(n.inputs[0]), merged(found->new_key), merged(found->new_value), full(found->past_key),
        full(found->past_value), lengths, as_i32(total), "", "", "", attention_bias(n, total)},
       attributes, n.name, {std::string(), wanted(keys), wanted(values)});
-  form(n.outputs[0]).merged =
-      op.causal ? made[0] : zeros_where_nothing_is_seen(n, seen_slots(n, total), made[0]);
+  std::string& y = form(n.outputs[0]).merged = made[0];
+  if (!op.causal) {
+    y = zeros_where_nothing_is_seen(n, seen_slots(n, total), y);
+  } else if (n.inputs[3] != ir::kAbsent && !provider.grouped_hides_rows) {
+    y = emit_.node("Where", {rows_that_see(n), y, emit_.scalar(dtype(n.inputs[0]), 0)}, {}, n.name);
+  }
   for (const auto& [id, name] : {std::pair(keys, made[1]), std::pair(values, made[2])}) {
     if (form(id).full.empty()) form(id).full = name;
   }
