@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 
 . "$root/bench/measure.sh"
 
-slots="--cache-implementation static --max-cache-len 8192"
+slots="--cache-implementation static --max-cache-len 512"
 # name: options of the export
 forms=(
   "grows:"
