@@ -182,6 +182,13 @@ TEST_P(Slots, are_as_many_as_are_needed_and_grow) {
   EXPECT_EQ(new_ids(generator, std::span(&prompt, 1), 20)[0], expected) << "over 256 in between";
 }
 
+TEST_P(Slots, are_made_once_for_all_pieces_of_a_prompt) {
+  const std::unique_ptr<OnnxModel> model = this->model();
+  model->set_chunk_size(100);
+  model->prefill(pad_left(std::vector<Ids>{Ids(300, 5)}, 0));
+  EXPECT_EQ(model->decoder().cache().num_slots(), 512) << "a half more than 300 tokens";
+}
+
 TEST_P(Slots, that_are_made_ahead_change_no_token) {
   const std::unique_ptr<OnnxModel> model = this->model(), other = this->model();
   const std::vector<Ids> prompts = {{5, 17, 3}};
