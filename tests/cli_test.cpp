@@ -406,6 +406,51 @@ TEST_F(CommandLine, an_export_that_is_not_whole_is_told_as_one) {
   }
 }
 
+TEST_F(CommandLine, a_conversation_goes_line_by_line_and_reads_only_what_is_new) {
+  const fs::path tokenizer = fs::path(TRANSHIP_SOURCE_DIR) / "tests/cases/tokenizer/bytelevel";
+  Json model = Json::parse(kTinyLlama);
+  model["vocab_size"] = 400;
+  model["max_position_embeddings"] = 4096;
+  output_of({"export", config(model.dump()), "--synthetic", "--to", "onnx", "-o", path("out"),
+             "--multi-token-decode"});
+  for (const auto& file : fs::directory_iterator(tokenizer))
+    fs::copy(file.path(), path("out"), fs::copy_options::skip_existing);
+  const std::string said =
+      folder_.write("said", "The quick\nbrown \\\nfox\n/clear\nThe quick\n/bye\nno").string();
+  const std::vector<std::string> words = {"generate", path("out"),        "--interactive",
+                                          "--greedy", "--max-new-tokens", "8",
+                                          "--system", "Be brief."};
+  std::vector<std::string> with_json = words;
+  with_json.push_back("--json");
+  const Result result = run(with_json, "<" + quoted(said));
+  ASSERT_EQ(result.code, 0) << result.error;
+  std::vector<Json> answers;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);)
+    answers.push_back(parse_json("test", "line", line));
+  ASSERT_EQ(answers.size(), 3U);
+  const auto cached = [&](size_t i) { return answers[i]["stats"]["cached_tokens"].get<int64_t>(); };
+  const auto length = [](const Json& ids) { return static_cast<int64_t>(ids.size()); };
+  EXPECT_EQ(cached(0), 0);
+  EXPECT_GE(cached(1), length(answers[0]["prompt_ids"])) << "words may be cut another way";
+  EXPECT_LT(cached(1), length(answers[1]["prompt_ids"]));
+  EXPECT_EQ(answers[2]["prompt_ids"], answers[0]["prompt_ids"]) << "forgotten";
+  EXPECT_EQ(answers[2]["new_ids"], answers[0]["new_ids"]);
+  EXPECT_GT(answers[0]["stats"]["runtime_seconds"].get<double>(), 0);
+  EXPECT_GT(answers[0]["stats"]["cache_bytes"].get<int64_t>(), 0);
+
+  std::vector<std::string> with_stats = words;
+  with_stats.insert(with_stats.end(), {"--stats", "--no-memory-arena", "--no-memory-pattern",
+                                       "--session-option", "session.disable_prepacking=1",
+                                       "--session-option=session.intra_op.allow_spinning=0"});
+  const Result text = run(with_stats, "<" + quoted(said));
+  EXPECT_EQ(text.code, 0) << text.error;
+  EXPECT_EQ(std::ranges::count(text.out, '\n'), 3) << "only the text";
+  EXPECT_THAT(text.error, AllOf(HasSubstr(" cached)"), HasSubstr("tokens/s"), HasSubstr("loop"),
+                                HasSubstr("anonymous"), HasSubstr("caches")));
+  EXPECT_EQ(run({"generate", path("out"), "--prompt", "x", "--session-option", "nothing"}).code, 2);
+}
+
 TEST_F(CommandLine, a_directory_with_a_gguf_shows_what_the_file_shows) {
   const std::string file =
       folder_.write("one/llama.gguf", read_text(kCorpus / "gguf/llama.gguf")).string();

@@ -182,7 +182,15 @@ struct ExportedComponent {
 struct RunOptions {
   std::string device = "cpu";  // "cpu", "cuda", "cuda:1"
   int threads = 0;             // 0: the CPUs that the process may use
-  /// The runtime's own settings (ONNX Runtime: session configuration entries).
+  /// Whether the runtime keeps memory that it used once: without it, less stays taken between runs,
+  /// and each is slower.
+  bool memory_arena = true;
+  /// Whether it takes one block for a run's tensors, where inputs have the shapes of an earlier
+  /// run.
+  bool memory_pattern = true;
+  /// The runtime's own settings (ONNX Runtime: session configuration entries):
+  /// "session.intra_op.allow_spinning" = "0" lets idle threads sleep at once,
+  /// "session.disable_prepacking" = "1" keeps weights as they are, for less memory.
   std::map<std::string, std::string> session_config = {};
   std::filesystem::path library = {};  // the runtime's shared library; empty: where it is found
 };

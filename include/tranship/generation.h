@@ -156,6 +156,8 @@ class Generator {
 
   /// The artifact's own configuration. Errors: as GenerationConfig::from_json.
   GenerationConfig generation_config() const;
+  /// How many tokens prompt and text may have together, where the cache has a fixed size.
+  std::optional<int64_t> max_length() const;
   /// The artifact's tokenizer, read when first asked for. Errors: as Tokenizer::open.
   const Tokenizer& tokenizer();
 

@@ -99,6 +99,31 @@ void add_runtime_options(CLI::App& app, RunOptions& options, std::string& librar
                      "Threads to compute with; by default one for each CPU that may be used.");
   threads->type_name("N")->group(group);
   limit(threads, 0, onnx::kMostThreads);
+  app.add_flag("!--no-memory-arena", options.memory_arena,
+               "Gives memory back after each run: less of it, and slower.")
+      ->group(group);
+  app.add_flag("!--no-memory-pattern", options.memory_pattern,
+               "Takes a run's memory tensor by tensor, and not in one block.")
+      ->group(group);
+  app.add_option_function<std::vector<std::string>>(
+         "--session-option",
+         [&options](const std::vector<std::string>& given) {
+           for (const std::string& entry : given) {
+             const size_t at = entry.find('=');
+             options.session_config.insert_or_assign(entry.substr(0, at), entry.substr(at + 1));
+           }
+         },
+         "A setting by ONNX Runtime's own key: session.disable_prepacking=1 (less memory), "
+         "session.intra_op.allow_spinning=0 (idle threads sleep). May be repeated.")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE")
+      ->group(group)
+      ->check(
+          [](const std::string& word) {
+            const size_t at = word.find('=');
+            return at == word.npos || at == 0 ? "'" + word + "' is not KEY=VALUE" : "";
+          },
+          "");
   app.add_option("--ort-library", library,
                  "ONNX Runtime's shared library, or its folder. By default TRANSHIP_ORT_LIBRARY, "
                  "then the usual places "

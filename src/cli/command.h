@@ -63,7 +63,8 @@ void limit(CLI::Option* option, std::function<bool(double)> holds, const std::st
 /// The same for whole numbers from `least` to `most`.
 void limit(CLI::Option* option, int64_t least, int64_t most);
 
-/// --device, --threads and --ort-library, of every command that runs a model.
+/// --device, --threads, --ort-library and settings of the runtime, of every command that runs a
+/// model.
 void add_runtime_options(CLI::App& app, RunOptions& options, std::string& library);
 
 }  // namespace tranship::cli

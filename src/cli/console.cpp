@@ -104,6 +104,13 @@ void Console::paragraph(Tint tint, std::string_view label, std::string_view mess
   std::fputs(text.c_str(), stderr);
 }
 
+void Console::ask(std::string_view text) {
+  if (quiet_) return;
+  progress_.clear();
+  const std::string tinted = tint_if(color_error_, Tint::kBold, text);
+  std::fputs(tinted.c_str(), stderr);
+}
+
 void Console::note(std::string_view text) {
   if (quiet_) return;
   progress_.clear();

@@ -38,6 +38,8 @@ class Console {
   /// Columns to wrap at: the terminal's, or 100 where standard output is none.
   size_t width() const;
 
+  /// Asks for a line: "> " on standard error; not when quiet.
+  void ask(std::string_view text);
   /// A line of information on standard error; not when quiet.
   void note(std::string_view text);
   void warn(std::string_view message);

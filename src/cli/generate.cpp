@@ -18,6 +18,7 @@
 #include "cli/command.h"
 #include "cli/format.h"
 #include "cli/interrupt.h"
+#include "cli/talk.h"
 #include "cli/usage.h"
 #include "tranship/generation.h"
 
@@ -25,6 +26,7 @@ namespace tranship::cli {
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+constexpr int64_t kLongestAnswer = 1024;  // tokens, in a conversation
 
 struct Options {
   std::string directory;
@@ -34,6 +36,7 @@ struct Options {
   std::string language;
   std::string task;
   bool chat = false;
+  bool interactive = false;
   std::string system;
   bool greedy = false;
   std::optional<double> temperature;
@@ -100,14 +103,25 @@ std::string stats_text(const GeneratedText& made) {
     return fmt::format("{} token{}", count, count == 1 ? "" : "s");
   };
   table.add({"load", format_duration(stats.load_seconds), ""});
+  const std::string cached =
+      stats.cached_tokens > 0 ? fmt::format(" ({} cached)", stats.cached_tokens) : "";
   table.add({"prompt", format_duration(stats.prefill_seconds),
-             fmt::format("{}, {:.1f} tokens/s", tokens(stats.prompt_tokens),
+             fmt::format("{}{}, {:.1f} tokens/s", tokens(stats.prompt_tokens), cached,
                          stats.prefill_tokens_per_second())});
   table.add({"decode", format_duration(stats.decode_seconds),
              fmt::format("{}, {:.1f} tokens/s", tokens(stats.decoded_tokens),
                          stats.decode_tokens_per_second())});
   table.add({"end", std::string(name(made.finish_reason)),
              fmt::format("{} new", tokens(stats.new_tokens))});
+  const double seconds = stats.prefill_seconds + stats.decode_seconds;
+  table.add({"loop", format_duration(seconds - stats.runtime_seconds),
+             fmt::format("{:.1f} % of the time, the rest is the runtime's",
+                         seconds > 0 ? 100 * (1 - stats.runtime_seconds / seconds) : 0)});
+  const auto bytes = [](int64_t count) { return format_bytes(static_cast<uint64_t>(count)); };
+  table.add({"memory", bytes(stats.memory.peak_bytes),
+             fmt::format("at most; anonymous {}, files {}, caches {}",
+                         bytes(stats.memory.anonymous_bytes), bytes(stats.memory.mapped_bytes),
+                         bytes(stats.cache_bytes))});
   std::string text = "\n" + table.text();
   text.pop_back();
   return text;
@@ -124,12 +138,23 @@ Json report(const GeneratedText& made) {
   out["stats"]["load_seconds"] = stats.load_seconds;
   out["stats"]["prefill_seconds"] = stats.prefill_seconds;
   out["stats"]["decode_seconds"] = stats.decode_seconds;
+  out["stats"]["runtime_seconds"] = stats.runtime_seconds;
   out["stats"]["prompt_tokens"] = stats.prompt_tokens;
+  out["stats"]["cached_tokens"] = stats.cached_tokens;
   out["stats"]["new_tokens"] = stats.new_tokens;
   out["stats"]["decoded_tokens"] = stats.decoded_tokens;
   out["stats"]["prefill_tokens_per_second"] = stats.prefill_tokens_per_second();
   out["stats"]["decode_tokens_per_second"] = stats.decode_tokens_per_second();
+  out["stats"]["cache_bytes"] = stats.cache_bytes;
+  out["stats"]["peak_bytes"] = stats.memory.peak_bytes;
+  out["stats"]["anonymous_bytes"] = stats.memory.anonymous_bytes;
+  out["stats"]["mapped_bytes"] = stats.memory.mapped_bytes;
   return out;
+}
+
+std::vector<ChatMessage> beginning_of(const Options& options) {
+  if (options.system.empty()) return {};
+  return {{.role = "system", .content = options.system}};
 }
 
 GeneratedText generate(Generator& generator, const Options& options, const std::string& prompt,
@@ -138,24 +163,64 @@ GeneratedText generate(Generator& generator, const Options& options, const std::
   if (!options.input_file.empty())
     return generator.generate_text_from(read_safetensors(options.input_file), config, on_text);
   if (!options.chat) return generator.generate_text(prompt, config, on_text);
-  std::vector<ChatMessage> messages;
-  if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
+  std::vector<ChatMessage> messages = beginning_of(options);
   messages.push_back({.role = "user", .content = prompt});
   return generator.chat(messages, config, on_text);
 }
 
+void show(const GeneratedText& made, const Options& options, Console& console) {
+  console.print(options.json ? to_python_json_line(report(made)) + "\n" : "\n");
+  if (options.stats) console.note(stats_text(made));
+  console.flush();
+}
+
+/// An answer may be long, unless somebody says otherwise.
+GenerationConfig config_for_answers(const Options& options, const Generator& generator) {
+  GenerationConfig config = config_of(options, generator.generation_config());
+  if (config.max_new_tokens || config.max_length) return config;
+  config.max_length = generator.max_length();
+  if (!config.max_length) config.max_new_tokens = kLongestAnswer;
+  return config;
+}
+
+void converse(Generator& generator, const Options& options, Console& console) {
+  const GenerationConfig config = config_for_answers(options, generator);
+  Conversation conversation(generator, beginning_of(options));
+  const auto answer = [&](const std::string& text) {
+    const InterruptGuard guard;
+    const GeneratedText made = conversation.say(text, config, [&](std::string_view piece) {
+      if (!options.json) console.print_live(piece);
+      return !take_interrupt();
+    });
+    show(made, options, console);
+  };
+  if (options.prompt) answer(*options.prompt);
+  talk({.answer = answer,
+        .clear = [&] { conversation = Conversation(generator, beginning_of(options)); }},
+       console);
+}
+
+/// Whether lines are read one by one: asked for, or a terminal where nothing else is to be said.
+bool is_conversation(const Options& options) {
+  const bool has_prompt = options.prompt || !options.prompt_file.empty();
+  return options.interactive || (options.chat && !has_prompt && ::isatty(STDIN_FILENO) == 1);
+}
+
 void run(const Options& options, Console& console) {
-  if (!options.system.empty() && !options.chat)
+  if (!options.system.empty() && !options.chat && !options.interactive)
     throw UsageError("--system is part of a conversation: add --chat");
   if (options.greedy && (options.temperature || options.top_k || options.top_p || options.seed)) {
     throw UsageError(
         "--greedy takes the most likely token: --temperature, --top-k, --top-p and --seed have no "
         "say in it");
   }
-  const std::string prompt = options.input_file.empty() ? read_prompt(options) : std::string();
+  const bool talks = is_conversation(options);
+  const std::string prompt =
+      talks || !options.input_file.empty() ? std::string() : read_prompt(options);
   RunOptions run_options = options.run;
   run_options.library = options.library;
   Generator generator = Generator::open(options.directory, run_options, console.sink());
+  if (talks) return converse(generator, options, console);
   const InterruptGuard guard;
   const GeneratedText made = generate(generator, options, prompt, [&](std::string_view text) {
     check_interrupt();
@@ -163,8 +228,7 @@ void run(const Options& options, Console& console) {
     console.print_live(text);
     return true;
   });
-  console.print(options.json ? to_python_json_line(report(made)) + "\n" : "\n");
-  if (options.stats) console.note(stats_text(made));
+  show(made, options, console);
 }
 
 constexpr Description kDescription = {
@@ -173,10 +237,12 @@ constexpr Description kDescription = {
     .text =
         "The text streams to standard output. What no option says comes from the artifact's "
         "generation_config.json. The "
-        "prompt is --prompt, --prompt-file, or standard input; an encoder-decoder writes what it "
+        "prompt is --prompt, --prompt-file, or standard input; --chat in a terminal talks; an "
+        "encoder-decoder writes what it "
         "makes of it. What is no text comes by --inputs.",
     .examples =
         "  tranship generate smollm2-onnx --chat --prompt \"What is the capital of France?\"\n"
+        "  tranship generate smollm2-onnx --chat\n"
         "  tranship generate smollm2-onnx --prompt \"Once upon a time\" --temperature 0.8 --seed "
         "1\n"
         "  tranship generate whisper-onnx --inputs features.safetensors --language en\n"
@@ -233,6 +299,11 @@ Command add_generate(CLI::App& root, Console& console) {
           ->excludes(prompt);
   auto* chat = app->add_flag("--chat", options->chat,
                              "The prompt is a question: it is put into the model's chat template.");
+  auto* interactive = app->add_flag(
+      "-i,--interactive", options->interactive,
+      "A conversation: each line of standard input is answered, and what was said is not read "
+      "again. --chat without a prompt does so in a terminal.");
+  interactive->excludes(prompt_file);
   app->add_option(
          "--inputs", options->input_file,
          "Instead of a prompt, for an encoder that reads no text: a .safetensors file with "
@@ -240,7 +311,8 @@ Command add_generate(CLI::App& root, Console& console) {
       ->type_name("FILE")
       ->excludes(prompt)
       ->excludes(prompt_file)
-      ->excludes(chat);
+      ->excludes(chat)
+      ->excludes(interactive);
   app->add_option("--system", options->system,
                   "With --chat: what the model is told before the question.")
       ->type_name("TEXT");
@@ -258,7 +330,11 @@ Command add_generate(CLI::App& root, Console& console) {
           [](const std::string& word) { return word.empty() ? "an empty text ends nothing" : ""; },
           "");
   add_sampling_options(*app, *options);
-  app->add_flag("--stats", options->stats, "Prints times and tokens per second to standard error.");
+  app->add_flag(
+      "--stats", options->stats,
+      "Prints to standard error: times, tokens per second, what the loop takes beside the "
+      "runtime, and memory (the most that the process ever had; its own and of mapped "
+      "files; of caches).");
   app->add_flag("--json", options->json,
                 "Prints one object at the end: prompt_ids, new_ids, text, stats.");
   add_runtime_options(*app, options->run, options->library);

@@ -35,6 +35,14 @@ void check_interrupt() {
   if (noted_signal != 0) throw Interrupted();
 }
 
+bool take_interrupt() {
+  if (noted_signal == 0) return false;
+  if (noted_signal != SIGINT) throw Interrupted();
+  noted_signal = 0;
+  install(SIGINT, note);
+  return true;
+}
+
 void end_by_signal() {
   const int signal = noted_signal != 0 ? noted_signal : SIGINT;
   install(signal, SIG_DFL);

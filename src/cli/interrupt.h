@@ -24,6 +24,9 @@ class InterruptGuard {
 /// Errors: Interrupted if a signal was noted.
 void check_interrupt();
 
+/// Whether Ctrl-C was noted, which it then is no more. Errors: Interrupted for SIGTERM.
+bool take_interrupt();
+
 /// Ends the program as the signal that was noted would have: the caller sees that it was
 /// interrupted.
 [[noreturn]] void end_by_signal();

@@ -62,11 +62,8 @@ class ModuleSessions {
     check(entry != components.end(), "a component without an entry in the manifest");
     const std::filesystem::path file = model_.directory() / entry->file;
     onnx::ModuleOutputs with = onnx::with_module_outputs(file);
-    const onnx::SessionOptions options = {.library = impl.options.library,
-                                          .intra_op_threads = impl.options.threads,
-                                          .device = impl.options.device,
-                                          .config = impl.options.session_config};
-    onnx::Session session = onnx::Session::open_edited(file, as_bytes(with.model), options, sink_);
+    onnx::Session session = onnx::Session::open_edited(file, as_bytes(with.model),
+                                                       session_options(impl.options), sink_);
     return opened_.emplace(component, Opened(std::move(with.modules), std::move(session)))
         .first->second;
   }

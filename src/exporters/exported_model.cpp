@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "exporters/feed.h"
+#include "exporters/ports.h"
 
 namespace tranship {
 
@@ -104,11 +105,8 @@ const onnx::Session& ExportedModel::Impl::session(std::string_view component,
   const Sink relay = {
       .warning = [relayed = sinks](std::string_view message) { relayed->warn(message); },
       .progress = {}};
-  onnx::SessionOptions session_options = {.library = options.library,
-                                          .intra_op_threads = options.threads,
-                                          .device = options.device,
-                                          .config = options.session_config};
-  return sessions.emplace(component, onnx::Session::open(file, session_options, relay))
+  return sessions
+      .emplace(component, onnx::Session::open(file, exporters::session_options(options), relay))
       .first->second;
 }
 

@@ -40,4 +40,13 @@ onnx::OnnxOptions onnx_options(const OnnxConfig& config) {
   return options;
 }
 
+onnx::SessionOptions session_options(const RunOptions& options) {
+  return {.library = options.library,
+          .intra_op_threads = options.threads,
+          .device = options.device,
+          .memory_arena = options.memory_arena,
+          .memory_pattern = options.memory_pattern,
+          .config = options.session_config};
+}
+
 }  // namespace tranship::exporters

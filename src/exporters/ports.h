@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "formats/onnx/onnx_program.h"
+#include "formats/onnx/session.h"
 #include "ir/graph.h"
 #include "tranship/exporters.h"
 
@@ -24,5 +25,7 @@ inline constexpr std::string_view kCrossCache = ".cross_attention_cache.";
 std::optional<int64_t> fixed_size(const std::string& axis);
 
 onnx::OnnxOptions onnx_options(const OnnxConfig& config);
+
+onnx::SessionOptions session_options(const RunOptions& options);
 
 }  // namespace tranship::exporters

@@ -84,7 +84,7 @@ void CacheBuffers::begin(int64_t num_rows) {
     check(part.shape.size() == 4, "a cache has four axes");
     values_.push_back(session_->allocate(part.dtype, {num_rows, part.shape[1], 0, part.shape[3]}));
   }
-  capacity_ = 0;
+  capacity_ = seen_ = 0;
 }
 
 void CacheBuffers::take(Outputs& made, int64_t length) {
@@ -92,6 +92,7 @@ void CacheBuffers::take(Outputs& made, int64_t length) {
   for (const CachePart& part : parts_.kept)
     taken.push_back(std::move(made.at(part.prefill_output)));
   values_ = std::move(taken);
+  seen_ = length;
   const int64_t wanted = capacity_for(length), given = values_.front().shape()[2];
   const bool has_slots = !parts_.counters.empty(),
              fits = size_.fixed ? given == wanted : given <= wanted;
@@ -104,6 +105,12 @@ void CacheBuffers::take(Outputs& made, int64_t length) {
 void CacheBuffers::prepare(int64_t seen, int64_t added) {
   if (seen + added > capacity_) move_to(capacity_for(seen + added), seen);
   *taken_ = seen;
+  seen_ = seen + added;
+}
+
+void CacheBuffers::reserve(int64_t num_tokens) {
+  capacity_for(num_tokens);  // or an error
+  if (num_tokens > capacity_) move_to(size_.fixed ? *size_.fixed : num_tokens, seen_);
 }
 
 }  // namespace tranship::generation

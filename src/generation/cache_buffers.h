@@ -43,6 +43,7 @@ class CacheBuffers : public KeptCache {
   void take(Outputs& made, int64_t length) override;
   void prepare(int64_t seen, int64_t added) override;
   void settle() override {}
+  void reserve(int64_t num_tokens) override;
   bool rewind(int64_t) override { return true; }
   int64_t num_slots() const override { return parts_.counters.empty() ? 0 : capacity_; }
   Room room() const override;
@@ -60,6 +61,7 @@ class CacheBuffers : public KeptCache {
   CacheParts parts_;
   BufferSize size_;
   int64_t capacity_ = 0;
+  int64_t seen_ = 0;                  // tokens that are kept
   std::vector<ZeroedMemory> memory_;  // under the values; none where they are prefill's
   std::vector<onnx::Value> values_;   // in the order of the parts
   std::unique_ptr<int64_t> taken_ = std::make_unique<int64_t>(0);  // under the counters

@@ -384,6 +384,8 @@ Logits Decoder::read(const PromptBatch& batch) {
          "more (--max-cache-len N)",
          batch.num_columns, *most.prompt);
   }
+  const bool is_prefill = s.prefill && s.mask.length() == 0;
+  if (!is_prefill) s.cache->prepare(s.mask.length(), batch.num_columns);  // once for all pieces
   Logits out;
   for (int64_t first = 0; first < batch.num_columns;) {
     const int64_t count = s.next_count(batch.num_columns - first);
@@ -416,6 +418,8 @@ bool Decoder::rewind(int64_t length) {
 }
 
 void Decoder::set_chunk_size(int64_t num_tokens) { state_->chunk_size = num_tokens; }
+
+void Decoder::reserve(int64_t num_tokens) { state_->cache->reserve(num_tokens); }
 
 Room Decoder::room() const {
   Room room = state_->cache->room();

@@ -60,6 +60,9 @@ class Decoder {
   bool rewind(int64_t length);
 
   void set_chunk_size(int64_t num_tokens);
+  /// Makes room for so many tokens at once, behind a first read(). Errors: invalid_argument if
+  /// there is none.
+  void reserve(int64_t num_tokens);
   Room room() const;
   Use use() const;
 

@@ -445,6 +445,11 @@ GenerationConfig Generator::generation_config() const {
   }
 }
 
+std::optional<int64_t> Generator::max_length() const {
+  const std::optional<int64_t> slots = impl_->model->room().total;
+  return slots ? std::optional(*slots + 1) : std::nullopt;  // the last token is not read
+}
+
 const Tokenizer& Generator::tokenizer() {
   if (!impl_->tokenizer) impl_->tokenizer = Tokenizer::open(impl_->directory);
   return *impl_->tokenizer;

@@ -29,6 +29,8 @@ class KeptCache {
   virtual void prepare(int64_t seen, int64_t added) = 0;
   /// After decode has run.
   virtual void settle() = 0;
+  /// Makes room for so many tokens, where that is made ahead at all.
+  virtual void reserve(int64_t num_tokens) = 0;
   /// Keeps the first tokens -> whether it could.
   virtual bool rewind(int64_t length) = 0;
 
@@ -51,6 +53,7 @@ class PassedCache : public KeptCache {
   void take(Outputs& made, int64_t length) override;
   void prepare(int64_t, int64_t) override {}
   void settle() override;
+  void reserve(int64_t) override {}
   bool rewind(int64_t length) override;
   int64_t num_slots() const override { return 0; }
   Room room() const override { return {}; }

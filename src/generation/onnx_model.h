@@ -25,6 +25,8 @@ class OnnxModel : public CausalModel {
   Room room() const override { return decoder_.room(); }
   Use use() const override { return decoder_.use(); }
 
+  /// Makes room for so many tokens at once, behind a prefill.
+  void reserve(int64_t num_tokens) { decoder_.reserve(num_tokens); }
   const Decoder& decoder() const { return decoder_; }
 
  private:

@@ -58,13 +58,10 @@ CacheParts find_cache(const onnx::Session* prefill, const onnx::Session& decode)
 onnx::Session open_component(const std::filesystem::path& directory, const std::string& component,
                              const RunOptions& options,
                              const std::shared_ptr<onnx::WeightPool>& weights, const Sink& sink) {
-  onnx::Session session = onnx::Session::open(directory / (component + ".onnx"),
-                                              {.library = options.library,
-                                               .intra_op_threads = options.threads,
-                                               .device = options.device,
-                                               .config = options.session_config,
-                                               .weights = weights},
-                                              sink);
+  onnx::SessionOptions with_weights = exporters::session_options(options);
+  with_weights.weights = weights;
+  onnx::Session session =
+      onnx::Session::open(directory / (component + ".onnx"), with_weights, sink);
   const onnx::ValueInfo* logits = find_port(session.outputs(), kLogits);
   if (logits == nullptr || logits->shape.size() != 3 || !is_floating(logits->dtype)) {
     fail(ErrorKind::kUnsupported,

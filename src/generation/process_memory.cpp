@@ -1,10 +1,10 @@
 #include "generation/process_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
-
-#include "base/atomic_file.h"
-#include "base/error.h"
+#include <cstdio>
+#include <memory>
 
 namespace tranship::generation {
 namespace {
@@ -31,11 +31,12 @@ MemoryUse read_memory_use(std::string_view status) {
 }
 
 MemoryUse memory_use() {
-  try {
-    return read_memory_use(read_text("/proc/self/status"));
-  } catch (const Error&) {
-    return {};
-  }
+  // Files of the kernel have no size: read as far as they go.
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/status", "r"),
+                                                             &std::fclose);
+  if (!file) return {};
+  std::array<char, 8192> text;
+  return read_memory_use({text.data(), std::fread(text.data(), 1, text.size(), file.get())});
 }
 
 MemoryUse most_of(const MemoryUse& a, const MemoryUse& b) {

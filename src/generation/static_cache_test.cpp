@@ -27,6 +27,7 @@ struct Form {
   std::optional<std::string> fusions = {};
   bool reads_in_decode = false;
   std::optional<int64_t> fixed_batch = {};
+  std::optional<int> opset = {};
 };
 
 class NeedsRuntime : public onnx::NeedsOnnxRuntime {
@@ -69,7 +70,7 @@ class StaticCaches : public NeedsRuntime,
 
 TEST_P(StaticCaches, give_the_tokens_of_a_cache_that_grows) {
   const auto& [family, form] = GetParam();
-  OnnxConfig config = {.dynamic = true, .ort_fusions = form.fusions};
+  OnnxConfig config = {.dynamic = true, .opset_version = form.opset, .ort_fusions = form.fusions};
   if (form.fixed_batch) config.static_shapes = {{"batch", *form.fixed_batch}};
   const auto prompts = std::span(kPrompts).first(
       static_cast<size_t>(form.fixed_batch.value_or(std::ssize(kPrompts))));
@@ -83,17 +84,18 @@ TEST_P(StaticCaches, give_the_tokens_of_a_cache_that_grows) {
   EXPECT_EQ(new_ids(generator, prompts), expected) << "nothing of the first call is left";
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, StaticCaches,
-                         testing::Combine(testing::Values("llama", "mistral", "qwen2", "qwen3",
-                                                          "qwen3_moe"),
-                                          testing::Values(Form{"plain"}, Form{"fused", "cpu"},
-                                                          Form{"plain_decode_alone", {}, true},
-                                                          Form{"fused_decode_alone", "cpu", true},
-                                                          Form{"fused_one_row", "cpu", true, 1})),
-                         [](const auto& tested) {
-                           return std::string(std::get<0>(tested.param)) + "_" +
-                                  std::get<1>(tested.param).name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Families, StaticCaches,
+    testing::Combine(testing::Values("llama", "mistral", "qwen2", "qwen3", "qwen3_moe"),
+                     testing::Values(Form{"plain"}, Form{"fused", "cpu"},
+                                     Form{"opset_24", {}, false, {}, 24},
+                                     Form{"opset_24_decode_alone", {}, true, {}, 24},
+                                     Form{"plain_decode_alone", {}, true},
+                                     Form{"fused_decode_alone", "cpu", true},
+                                     Form{"fused_one_row", "cpu", true, 1})),
+    [](const auto& tested) {
+      return std::string(std::get<0>(tested.param)) + "_" + std::get<1>(tested.param).name;
+    });
 
 class Slots : public NeedsRuntime, public testing::WithParamInterface<Form> {
  protected:
@@ -103,7 +105,10 @@ class Slots : public NeedsRuntime, public testing::WithParamInterface<Form> {
             .multi_token_decode = GetParam().reads_in_decode};
   }
   std::unique_ptr<OnnxModel> model() const {
-    export_to("llama", {.dynamic = true, .ort_fusions = GetParam().fusions}, options());
+    export_to(
+        "llama",
+        {.dynamic = true, .opset_version = GetParam().opset, .ort_fusions = GetParam().fusions},
+        options());
     return open_onnx_model(ExportedModel::from_pretrained(folder_.path()), {}, no_warnings());
   }
 };
@@ -177,6 +182,26 @@ TEST_P(Slots, are_as_many_as_are_needed_and_grow) {
   EXPECT_EQ(new_ids(generator, std::span(&prompt, 1), 20)[0], expected) << "over 256 in between";
 }
 
+TEST_P(Slots, are_made_once_for_all_pieces_of_a_prompt) {
+  const std::unique_ptr<OnnxModel> model = this->model();
+  model->set_chunk_size(100);
+  model->prefill(pad_left(std::vector<Ids>{Ids(300, 5)}, 0));
+  EXPECT_EQ(model->decoder().cache().num_slots(), 512) << "a half more than 300 tokens";
+}
+
+TEST_P(Slots, that_are_made_ahead_change_no_token) {
+  const std::unique_ptr<OnnxModel> model = this->model(), other = this->model();
+  const std::vector<Ids> prompts = {{5, 17, 3}};
+  model->prefill(pad_left(prompts, 0));
+  other->prefill(pad_left(prompts, 0));
+  model->reserve(1000);
+  EXPECT_EQ(model->decoder().cache().num_slots(), 1000);
+  for (int64_t id = 4; id < 8; ++id) {
+    const Logits logits = model->decode(Ids{id}), expected = other->decode(Ids{id});
+    EXPECT_THAT(logits.row(0), testing::Pointwise(testing::FloatNear(1e-5F), expected.row(0)));
+  }
+}
+
 TEST_P(Slots, a_conversation_goes_back_and_on) {
   const std::unique_ptr<OnnxModel> model = this->model();
   const Ids prompt = {5, 17, 3, 9, 22, 41};
@@ -193,6 +218,7 @@ TEST_P(Slots, a_conversation_goes_back_and_on) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, Slots,
                          testing::Values(Form{"plain"}, Form{"fused", "cpu"},
+                                         Form{"opset_24", {}, false, {}, 24},
                                          Form{"plain_decode_alone", {}, true}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 

@@ -78,6 +78,10 @@ struct OrtApi {
                     const OrtValue* const* inputs, size_t num_inputs,
                     const char* const* output_names, size_t num_outputs, OrtValue** outputs);
   OrtStatus* (*CreateSessionOptions)(OrtSessionOptions**);
+  OrtStatus* (*EnableMemPattern)(OrtSessionOptions*);
+  OrtStatus* (*DisableMemPattern)(OrtSessionOptions*);
+  OrtStatus* (*EnableCpuMemArena)(OrtSessionOptions*);
+  OrtStatus* (*DisableCpuMemArena)(OrtSessionOptions*);
   OrtStatus* (*SetSessionLogSeverityLevel)(OrtSessionOptions*, OrtLogLevel);
   OrtStatus* (*SetSessionGraphOptimizationLevel)(OrtSessionOptions*, int level);
   OrtStatus* (*SetIntraOpNumThreads)(OrtSessionOptions*, int threads);
@@ -162,6 +166,10 @@ inline constexpr auto kOrtSlots = std::to_array<OrtSlot>({
     {"CreateSessionFromArray", 8, offsetof(OrtApi, CreateSessionFromArray)},
     {"Run", 9, offsetof(OrtApi, Run)},
     {"CreateSessionOptions", 10, offsetof(OrtApi, CreateSessionOptions)},
+    {"EnableMemPattern", 16, offsetof(OrtApi, EnableMemPattern)},
+    {"DisableMemPattern", 17, offsetof(OrtApi, DisableMemPattern)},
+    {"EnableCpuMemArena", 18, offsetof(OrtApi, EnableCpuMemArena)},
+    {"DisableCpuMemArena", 19, offsetof(OrtApi, DisableCpuMemArena)},
     {"SetSessionLogSeverityLevel", 22, offsetof(OrtApi, SetSessionLogSeverityLevel)},
     {"SetSessionGraphOptimizationLevel", 23, offsetof(OrtApi, SetSessionGraphOptimizationLevel)},
     {"SetIntraOpNumThreads", 24, offsetof(OrtApi, SetIntraOpNumThreads)},

@@ -84,6 +84,10 @@ OrtSessionOptionsPtr make_options(const SessionState& state, const SessionOption
   state.succeed(api.SetInterOpNumThreads(raw, options.inter_op_threads), doing);
   state.succeed(api.SetSessionGraphOptimizationLevel(raw, ort_level(options.optimization)), doing);
   state.succeed(api.SetSessionLogSeverityLevel(raw, ort_level(options.log_level)), doing);
+  state.succeed(options.memory_arena ? api.EnableCpuMemArena(raw) : api.DisableCpuMemArena(raw),
+                doing);
+  state.succeed(options.memory_pattern ? api.EnableMemPattern(raw) : api.DisableMemPattern(raw),
+                doing);
   state.succeed(api.SetUserLoggingFunction(raw, &OrtLog::callback, &state.log), doing);
   for (const auto& [key, value] : options.config) {
     state.succeed(api.AddSessionConfigEntry(raw, key.c_str(), value.c_str()),

@@ -42,6 +42,10 @@ struct SessionOptions {
   std::string device = "cpu";
   GraphOptimization optimization = GraphOptimization::kAll;
   LogLevel log_level = LogLevel::kWarning;
+  /// Memory that was used once is kept for the next run.
+  bool memory_arena = true;
+  /// One block for all of a run's tensors, if an earlier run had inputs of the same shapes.
+  bool memory_pattern = true;
   /// Session configuration by ONNX Runtime's own keys ("session.disable_prepacking": "1").
   std::map<std::string, std::string> config = {};
   /// Sessions with the same one have their weights in memory once (on the CPU; another device has
