@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace tranship {
 namespace {
@@ -257,6 +258,16 @@ Items items_of(const Json& value, bool sorted) {
 
 void append_python(const Json& value, PythonStyle style, size_t depth, std::string& out);
 
+/// Errors: corrupt for text that JSON cannot hold.
+void append_text(const std::string& text, PythonStyle style, std::string& out) {
+  const size_t place = find_invalid_utf8(text);
+  if (place != text.npos) {
+    fail(ErrorKind::kCorrupt, "[json] a text is not UTF-8: byte {:#04x} at {} of {}",
+         static_cast<unsigned char>(text[place]), place, text.size());
+  }
+  out += Json(text).dump(-1, ' ', style.one_line);
+}
+
 void append_items(const Json& value, PythonStyle style, size_t depth, std::string& out) {
   const auto line_break = [&](size_t levels) {
     if (!style.one_line) out += "\n" + std::string(2 * levels, ' ');
@@ -265,7 +276,10 @@ void append_items(const Json& value, PythonStyle style, size_t depth, std::strin
   for (size_t i = 0; i < items.size(); ++i) {
     if (i > 0) out += style.one_line ? ", " : ",";
     line_break(depth + 1);
-    if (value.is_object()) out += Json(items[i].first).dump(-1, ' ', style.one_line) + ": ";
+    if (value.is_object()) {
+      append_text(items[i].first, style, out);
+      out += ": ";
+    }
     append_python(*items[i].second, style, depth + 1, out);
   }
   if (!items.empty()) line_break(depth);
@@ -274,6 +288,8 @@ void append_items(const Json& value, PythonStyle style, size_t depth, std::strin
 void append_python(const Json& value, PythonStyle style, size_t depth, std::string& out) {
   if (value.is_number_float()) {
     out += python_float(value.get<double>());
+  } else if (value.is_string()) {
+    append_text(value.get_ref<const std::string&>(), style, out);
   } else if (!value.is_structured()) {
     out += value.dump(-1, ' ', style.one_line);
   } else {

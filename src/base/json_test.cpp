@@ -120,6 +120,13 @@ TEST(ParseJsonTest, zero_byte_does_not_end_the_text) {
               HasSubstr("line 2, column 1 is not JSON: a zero byte"));
 }
 
+TEST(PythonJson, text_that_is_not_utf8_is_an_error_not_an_exception_of_the_library) {
+  for (const Json& value : {Json("a\x89"), Json{{"a\x89", 1}}, Json::array({"ok", "\xff"})}) {
+    EXPECT_EQ(error_of([&] { to_python_json(value); }).kind(), ErrorKind::kCorrupt);
+    EXPECT_EQ(error_of([&] { to_python_json_line(value); }).kind(), ErrorKind::kCorrupt);
+  }
+}
+
 TEST(ParseJsonTest, invalid_utf8_is_corrupt) {
   EXPECT_THAT(corrupt_message("\"\xff\""), HasSubstr("is not JSON"));
 }

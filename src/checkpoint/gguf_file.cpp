@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace tranship {
 namespace {
@@ -153,7 +154,10 @@ class GgufParser {
       fail_corrupt("{} at byte {} has {} bytes, expected 1 to {}", what, offset, length,
                    kMaxNameBytes);
     }
-    return as_text(reader.take(static_cast<size_t>(length), what));
+    const std::string_view name = as_text(reader.take(static_cast<size_t>(length), what));
+    if (find_invalid_utf8(name) != name.npos)
+      fail_corrupt("{} at byte {} is not UTF-8", what, offset);
+    return name;
   }
 
   std::string_view read_string(ByteReader& reader) {
@@ -373,6 +377,13 @@ void GgufFile::fail_type(std::string_view key, GgufType found, std::string_view 
        tranship::name(found), expected);
 }
 
+void GgufFile::check_text(std::string_view key, std::string_view text) const {
+  const size_t place = find_invalid_utf8(text);
+  if (place == text.npos) return;
+  fail(ErrorKind::kCorrupt, "[gguf] '{}': metadata '{}' is not UTF-8: byte {:#04x} at {}", label_,
+       key, static_cast<unsigned char>(text[place]), place);
+}
+
 std::optional<int64_t> GgufFile::find_integer(std::string_view key) const {
   const GgufValue* value = find(key);
   if (value == nullptr) return std::nullopt;
@@ -403,6 +414,7 @@ std::optional<std::string_view> GgufFile::find_text(std::string_view key) const 
   if (value == nullptr) return std::nullopt;
   const auto* text = std::get_if<std::string_view>(&value->value);
   if (text == nullptr) fail_type(key, value->type, "string");
+  check_text(key, *text);
   return *text;
 }
 
@@ -429,6 +441,7 @@ std::vector<std::string_view> GgufFile::texts(std::string_view key) const {
   for (uint64_t i = 0; i < array->count; ++i) {
     const auto length = reader.number<uint64_t>(key);
     texts.push_back(as_text(reader.take(static_cast<size_t>(length), key)));
+    check_text(key, texts.back());
   }
   return texts;
 }

@@ -59,7 +59,8 @@ struct GgufTensor {
 };
 
 /// Shares the mapped file; nothing of the tensors' data is read.
-/// Errors of the readers: corrupt, with the file and the key, if the value has another type.
+/// Errors of the readers: corrupt, with the file and the key, if the value has another type, or is
+/// text that is not UTF-8.
 class GgufFile {
  public:
   /// Reads version 2 or 3, little-endian.
@@ -94,6 +95,8 @@ class GgufFile {
   GgufFile() = default;
   const GgufValue* find(std::string_view key) const;
   const GgufArray* find_array(std::string_view key) const;
+  /// Errors: corrupt for text that is not UTF-8.
+  void check_text(std::string_view key, std::string_view text) const;
   [[noreturn]] void fail_type(std::string_view key, GgufType found,
                               std::string_view expected) const;
 

@@ -151,6 +151,14 @@ TEST_F(GgufTokenizerTest, invalid_utf8_is_corrupt) {
   }
 }
 
+TEST_F(GgufTokenizerTest, a_chat_template_that_is_not_utf8_is_corrupt) {
+  const Error error =
+      error_of([&] { config_of(byte_level().text("tokenizer.chat_template", "{{ a\x89 }}")); });
+  EXPECT_EQ(error.kind(), ErrorKind::kCorrupt);
+  EXPECT_THAT(error.what(),
+              HasSubstr("metadata 'tokenizer.chat_template' is not UTF-8: byte 0x89 at 4"));
+}
+
 TEST_F(GgufTokenizerTest, configuration_names_special_tokens_and_the_chat_template) {
   const Json config = config_of(byte_level()
                                     .u32("tokenizer.ggml.bos_token_id", 0)

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace tranship::cli {
 namespace {
@@ -30,26 +31,6 @@ std::string scaled(uint64_t number, double base,
     ++unit;
   }
   return three_digits(value) + std::string(units[unit]);
-}
-
-/// Bytes of the UTF-8 sequence at the start of `text`; 0 if there is none.
-size_t utf8_length(std::string_view text) {
-  constexpr std::array<uint32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};  // by length
-  const auto first = static_cast<unsigned char>(text[0]);
-  if (first < 0x80) return 1;
-  const size_t length = first >> 5 == 0x06   ? 2
-                        : first >> 4 == 0x0E ? 3
-                        : first >> 3 == 0x1E ? 4
-                                             : 0;
-  if (length == 0 || length > text.size()) return 0;
-  uint32_t code = first & (0xFFU >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    const auto next = static_cast<unsigned char>(text[i]);
-    if (next >> 6 != 0x02) return 0;
-    code = code << 6 | (next & 0x3FU);
-  }
-  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
-  return code < kSmallest[length] || is_surrogate || code > 0x10FFFF ? 0 : length;
 }
 
 bool is_control(std::string_view character) {
@@ -118,7 +99,7 @@ size_t display_width(std::string_view text) {
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const size_t length = utf8_length(text);
+    const size_t length = code_point_bytes(text);
     if (length == 0 || is_control(text.substr(0, length))) {
       out += fmt::format("\\x{:02X}", static_cast<unsigned char>(text[0]));
       text.remove_prefix(1);
