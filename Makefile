@@ -60,8 +60,9 @@ demo: build  ## exports SmolLM2 and chats with it
 USE_BENCH_CHECKPOINT = checkpoint=$${TRANSHIP_CACHE:-$$HOME/.cache/tranship}/bench/qwen3-0.6b; \
 	[ -f $$checkpoint/model.safetensors ] || $$($(SETUP) venv)/bin/python tools/make_bench_checkpoint.py $$checkpoint
 
-bench: build  ## what graphs cost to build, an export beside cp of the same bytes, captures beside definitions
-	@$(USE_BENCH_CHECKPOINT); bench/graph.sh; bench/export.sh $$checkpoint; bench/pt2.sh $$checkpoint; \
+bench: build  ## what graphs cost to build, an export beside cp, captures beside definitions, the decode loop
+	@cmake --build build/release --target bench_steps
+	@$(USE_BENCH_CHECKPOINT); bench/graph.sh; bench/export.sh $$checkpoint; bench/pt2.sh $$checkpoint; bench/generation.sh $$checkpoint; \
 	$(USE_PYTHON); bench/imported.sh
 
 peers: build  ## exports and generation beside other exporters, in a virtual environment of their own

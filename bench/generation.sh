@@ -2,7 +2,7 @@
 # What the decode loop costs beside the runtime, and what a step costs in a small and a large cache: medians of interleaved
 # runs, on this machine, now.
 #
-# usage: bench/generation.sh CHECKPOINT [RUNS [TOKENS]]      (a folder or a .gguf; make bench makes one)
+# usage: bench/generation.sh CHECKPOINT [RUNS [TOKENS]]      (a folder or a .gguf; make bench makes one, and bench_steps)
 # prints: tokens a second of prompt and text and the loop's share of the time, of each form of cache; then, for the fused
 # forms, milliseconds of a step with 256 and with 8192 slots, after as many tokens.
 set -euo pipefail

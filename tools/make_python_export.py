@@ -4,7 +4,7 @@
 Writes tests/cases/python_export/<name>/ (export.json, config.json, model.onnx, model.onnx.data) and beside each
 <name>.json with inputs and the outputs of the Transformers model, as tests/golden/README.md describes them.
 t5_generation/ has prefill and decode of the same T5, and encoder/ inside, since export_for_generation leaves that out;
-t5_generation.json has what generate() makes.
+t5_generation.json has what generate() makes. llama_static/ has prefill and decode with a static cache.
 """
 
 import json
@@ -67,6 +67,22 @@ def generation():
     reference.write(FOLDER / "t5_generation.json", {**document, "runs": [{"prompts": prompts, "new_ids": new_ids}]})
 
 
+def static_generation():
+    """llama_static/: prefill and decode over a cache of slots, captured from a left-padded batch."""
+    case = reference_cases.Forward(reference_cases.decoder("llama", num_hidden_layers=1))
+    inputs = reference.as_tensors(reference_cases.padded(7, 4, "left"))
+    model = reference.build(case)
+    new_ids = model.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=None)[:, 7:].tolist()
+    config = transformers.GenerationConfig(cache_implementation="static", max_cache_len=24, eos_token_id=None)
+    exported = OnnxExporter().export_for_generation(
+        model, dict(inputs), OnnxConfig(dynamic=True), generation_config=config, multi_token_decode=True
+    )
+    save(exported, FOLDER / "llama_static")
+    prompts = [row[7 - sum(mask) :] for row, mask in zip(inputs["input_ids"].tolist(), inputs["attention_mask"].tolist())]
+    document = {"case": "llama_static", "config": case.config, **reference.versions()}
+    reference.write(FOLDER / "llama_static.json", {**document, "runs": [{"prompts": prompts, "new_ids": new_ids}]})
+
+
 def descriptions():
     """described/<name>.json: export.json alone, with the config of the model."""
     image = reference.as_tensors(reference_cases.images(2, 32, 32))
@@ -104,6 +120,7 @@ def main():
             document = {"case": name, "config": case.config, **reference.versions(), "task": "forward"}
             reference.write(FOLDER / f"{name}.json", {**document, "runs": list(reference.forward_runs(case))})
         generation()
+        static_generation()
         descriptions()
 
 

@@ -140,6 +140,7 @@ struct Decoder::State {
     if (prefill) prefill_binding.emplace(*prefill);
   }
 
+  void choose_cache(const ExportedModel& exported, const RunOptions& run);
   Logits run_next(const PromptBatch& batch, int64_t first, int64_t count);
   void run_prefill();
   void run_decode();
@@ -299,6 +300,28 @@ Logits Decoder::State::run_next(const PromptBatch& batch, int64_t first, int64_t
   return last_logits(*logits, converted);
 }
 
+/// Errors: unsupported for a cache that has one length, or slots on another device.
+void Decoder::State::choose_cache(const ExportedModel& exported, const RunOptions& run) {
+  const bool has_slots = !parts.counters.empty(), on_cpu = run.device == "cpu";
+  const bool has_mask = find_port(decode.inputs(), options.ports.mask) != nullptr;
+  for (const CachePart& part : parts.kept) {
+    if (has_slots || part.shape.size() != 4 || grows(part)) continue;
+    fail_with_one_length(kDecode, part.shape[kCacheAxis], part.decode_input, true);
+  }
+  if (has_slots && !on_cpu) {
+    fail(ErrorKind::kUnsupported,
+         "[generate] a static cache runs on the cpu only, not on '{}': export it with a cache that "
+         "grows",
+         run.device);
+  }
+  if (has_slots || (on_cpu && writes_in_place(exported, parts, has_mask))) {
+    cache =
+        std::make_unique<CacheBuffers>(decode, decode_binding, parts, buffer_size(exported, parts));
+  } else {
+    cache = std::make_unique<PassedCache>(decode, decode_binding, parts.kept);
+  }
+}
+
 Decoder::Decoder(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Decoder::~Decoder() = default;
 Decoder::Decoder(Decoder&&) noexcept = default;
@@ -328,25 +351,7 @@ Decoder Decoder::open(const ExportedModel& exported, const RunOptions& run, Deco
     fail_with_one_length(kPrefill, tokens_of(*prefill), ports.ids, false);
   auto state = std::make_unique<State>(std::move(prefill), std::move(decode), std::move(options));
   state->takes_several = takes_several;
-  const bool has_slots = !state->parts.counters.empty(), on_cpu = run.device == "cpu";
-  const bool has_mask = find_port(state->decode.inputs(), state->options.ports.mask) != nullptr;
-  for (const CachePart& part : state->parts.kept) {
-    if (has_slots || part.shape.size() != 4 || grows(part)) continue;
-    fail_with_one_length(kDecode, part.shape[kCacheAxis], part.decode_input, true);
-  }
-  if (has_slots && !on_cpu) {
-    fail(ErrorKind::kUnsupported,
-         "[generate] a static cache runs on the cpu only, not on '{}': export it with a cache that "
-         "grows",
-         run.device);
-  }
-  if (has_slots || (on_cpu && writes_in_place(exported, state->parts, has_mask))) {
-    state->cache = std::make_unique<CacheBuffers>(
-        state->decode, state->decode_binding, state->parts, buffer_size(exported, state->parts));
-  } else {
-    state->cache =
-        std::make_unique<PassedCache>(state->decode, state->decode_binding, state->parts.kept);
-  }
+  state->choose_cache(exported, run);
   return Decoder(std::move(state));
 }
 

@@ -222,6 +222,22 @@ INSTANTIATE_TEST_SUITE_P(Forms, Slots,
                                          Form{"plain_decode_alone", {}, true}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
+class TheirSlots : public NeedsRuntime {};
+
+TEST_F(TheirSlots, an_export_by_transformers_generates) {
+  const std::filesystem::path cases = kTests / "cases" / "python_export";
+  const Json golden = parse_json("test", "golden", read_text(cases / "llama_static.json"));
+  Generator generator = Generator::open(cases / "llama_static", {}, no_warnings());
+  const Json run = golden["runs"][0];
+  const auto prompts = run["prompts"].get<std::vector<Ids>>();
+  EXPECT_EQ(new_ids(generator, prompts), run["new_ids"].get<std::vector<Ids>>());
+  const GenerationResult at_once = generator.generate(prompts, {.max_new_tokens = 12});
+  EXPECT_EQ(at_once.sequences[0].new_ids, run["new_ids"][0].get<Ids>());
+  const Ids long_prompt(20, 5);
+  EXPECT_EQ(new_ids(generator, std::span(&long_prompt, 1), 20)[0].size(), 20U)
+      << "decode takes any number of slots";
+}
+
 class FixedSlots : public NeedsRuntime {
  protected:
   Generator open_fixed(int64_t slots) const {
