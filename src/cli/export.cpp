@@ -131,13 +131,14 @@ ModelFacts weigh(const Checkpoint& checkpoint, const Options& options, const Exp
       .cache_name = options.cache_name,
       .max_cache_len = options.generation.max_cache_len,
       .multi_token_decode = options.generation.multi_token_decode,
+      .last_token_logits = options.generation.last_token_logits,
       .ignored_config_keys = options.ignored_keys};
   return facts_of(build_task(made.task, checkpoint.data(), task_options, {}).program);
 }
 
 bool changes_generation(const GenerationOptions& generation) {
   return generation.cache_implementation != GenerationOptions().cache_implementation ||
-         generation.max_cache_len || generation.multi_token_decode;
+         generation.max_cache_len || generation.multi_token_decode || generation.last_token_logits;
 }
 
 /// A program that PyTorch captured has decided what a task would.
@@ -166,8 +167,8 @@ Export make_export(const Options& options, const Sink& sink) {
                                    : options.task;
   if (made.task != "generation" && changes_generation(options.generation)) {
     throw UsageError(
-        "--cache-implementation, --max-cache-len and --multi-token-decode are for exports that "
-        "generate (--task generation)");
+        "--cache-implementation, --max-cache-len, --multi-token-decode and --last-token-logits are "
+        "for exports that generate (--task generation)");
   }
   made.model = exporting(checkpoint, made.task, sink);
   if (options.dry_run) made.facts = weigh(checkpoint, options, made);
@@ -386,6 +387,10 @@ void add_generation_options(CLI::App& app, Options& options) {
   app.add_flag("--multi-token-decode", generation.multi_token_decode,
                "decode takes any number of tokens, so that one graph serves the prompt and what "
                "follows; else one token a call.")
+      ->group(group);
+  app.add_flag("--last-token-logits", generation.last_token_logits,
+               "Logits of each row's last token alone, [batch, 1, vocabulary]: all that generating "
+               "needs, and a prompt is read faster. By default of all tokens.")
       ->group(group);
 }
 

@@ -74,6 +74,7 @@ Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_
       .cache_name = options.cache_name,
       .max_cache_len = cache_slots(generation),
       .multi_token_decode = generation.multi_token_decode,
+      .last_token_logits = generation.last_token_logits,
       .ignored_config_keys = options.ignored_config_keys};
   Built built;
   built.task = task;
