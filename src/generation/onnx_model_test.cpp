@@ -240,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(Families, OtherModels, testing::Values("mamba", "qwen3_
                          [](const auto& family) { return family.param; });
 
 TEST_F(TinyLlama, logits_of_the_last_token_alone_give_the_same_tokens) {
-  for (const std::optional<std::string> fusions : {std::optional<std::string>(), {"cpu"}}) {
+  for (const std::optional<std::string>& fusions : {std::optional<std::string>(), {"cpu"}}) {
     const TestFolder folder;
     OnnxExporter()
         .export_for_generation(tiny_llama(), {.dynamic = true, .ort_fusions = fusions},
