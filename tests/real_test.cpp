@@ -105,6 +105,36 @@ TEST_F(SmolLm2, greedy_tokens_of_a_left_padded_batch_are_those_of_transformers) 
   }
 }
 
+/// The same tokens from caches of slots, written in place: prompts through prefill, and through
+/// decode, which is then the only graph that is loaded.
+TEST(SmolLm2InSlots, gives_the_tokens_of_transformers) {
+  const std::optional<std::string> path = checkpoint_path("TRANSHIP_SMOLLM2");
+  if (!path)
+    GTEST_SKIP() << "TRANSHIP_SMOLLM2 is not set: the path of SmolLM2-135M-Instruct's .gguf";
+  const TestFolder folder;
+  const Json document = golden("smollm2");
+  for (const bool reads_in_decode : {false, true}) {
+    OnnxConfig config = {.dynamic = true};
+    if (reads_in_decode) config.static_shapes = {{"batch", 1}};
+    if (reads_in_decode) config.ort_fusions = "cpu";
+    OnnxExporter()
+        .export_for_generation(Checkpoint::open(*path), config,
+                               {.cache_implementation = "static",
+                                .max_cache_len = 256,
+                                .multi_token_decode = reads_in_decode})
+        .save_pretrained(folder.path());
+    Generator generator = Generator::open(folder.path());
+    GenerationConfig wanted = generator.generation_config();
+    wanted.max_new_tokens = 64;
+    wanted.prefill_chunk_size = 16;
+    for (const Json& prompt : document["prompts"]) {
+      const auto ids = prompt["prompt_ids"].get<Ids>();
+      const GenerationResult out = generator.generate(std::span(&ids, 1), wanted);
+      EXPECT_EQ(out.sequences[0].new_ids, prompt["new_ids"].get<Ids>()) << prompt["name"];
+    }
+  }
+}
+
 /// Means over what the mask leaves, of length 1: [batch, hidden].
 std::vector<std::vector<double>> embeddings(const Tensor& hidden, const std::vector<Ids>& mask) {
   const auto length = static_cast<size_t>(hidden.shape().at(1)),

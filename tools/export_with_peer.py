@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Exports a causal language model to ONNX in f32 by another exporter, for bench/export.sh to time.
 
-usage: export_with_peer.py transformers|genai|mobius CHECKPOINT OUTPUT      (in the venv of `tools/setup.sh peers`)
+usage: export_with_peer.py transformers|genai|genai-last|mobius CHECKPOINT OUTPUT      (in the venv of `tools/setup.sh peers`)
 """
 
 import logging
@@ -25,15 +25,20 @@ def transformers(checkpoint, output):
     exported.save_pretrained(output)
 
 
-def genai(checkpoint, output):
+def genai(checkpoint, output, *options_of_builder):
     """One graph for both. The builder copies a tokenizer, so that it is given a small one."""
     from onnxruntime_genai.models import builder
 
     with tempfile.TemporaryDirectory() as folder:
         for source in (*pathlib.Path(checkpoint).iterdir(), TOKENIZER / "tokenizer.json", TOKENIZER / "tokenizer_config.json"):
             pathlib.Path(folder, source.name).symlink_to(source.resolve())
-        options = builder.parse_extra_options(None, folder, output, "fp32", "cpu", folder, [])
+        options = builder.parse_extra_options(None, folder, output, "fp32", "cpu", folder, list(options_of_builder))
         builder.create_model(None, folder, output, "fp32", "cpu", folder, **options)
+
+
+def genai_last(checkpoint, output):
+    """The same, with the logits of the last token only."""
+    genai(checkpoint, output, "prune_lm_head=true")
 
 
 def mobius(checkpoint, output):
@@ -46,7 +51,8 @@ def mobius(checkpoint, output):
 
 def main(peer, checkpoint, output):
     logging.disable(logging.WARNING)
-    {"transformers": transformers, "genai": genai, "mobius": mobius}[peer](checkpoint, output)
+    peers = {"transformers": transformers, "genai": genai, "genai-last": genai_last, "mobius": mobius}
+    peers[peer](checkpoint, output)
 
 
 if __name__ == "__main__":

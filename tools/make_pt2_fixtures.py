@@ -718,6 +718,25 @@ def control():
                        (floats(3, 2, seed=1), torch.tensor(False), torch.tensor(0))], None
 
 
+class ControlSizes(torch.nn.Module):
+    """Bodies that read sizes of what is outside."""
+
+    def forward(self, x):
+        rows = x.shape[0]
+        from torch._higher_order_ops.while_loop import while_loop
+        from torch._higher_order_ops.scan import scan
+        chosen = torch.cond(x.sum() > 0, lambda a: a * rows, lambda a: a + rows, (x,))
+        count, total = while_loop(lambda i, t: i < rows, lambda i, t: (i + 1, t * 1.5 + rows),
+                                  (torch.zeros((), dtype=torch.int64), x))
+        last, all_sums = scan(lambda carry, row: (carry + row, carry * rows), x[0], x)
+        return {"chosen": chosen, "count": count, "total": total, "last": last, "all": all_sums}
+
+
+@case()
+def control_sizes():
+    return ControlSizes(), [(floats(3, 2),), (floats(5, 2, seed=1),)], ({0: Dim.AUTO},)
+
+
 class Dynamic(torch.nn.Module):
     def __init__(self):
         super().__init__()

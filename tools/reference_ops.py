@@ -358,6 +358,12 @@ def composites():
             case(f"moe_{name}", "%y = Moe(%x, %expert, %weight, %gate_up, %down) {fn=silu}",
                  {"x": x, "expert": expert.reshape(batch, length, 2), "weight": weight, "gate_up": gate_up, "down": down},
                  expected, {"x": ["n", "l", 6], "expert": ["n", "l", 2], "weight": ["n", "l", 2]})
+        first, experts.act_fn, other = expected.reshape(-1, 6), torch.nn.ReLU(), 4 - expert
+        expected = experts(first, other, weight.reshape(-1, 2)).reshape(x.shape)
+        case("moe_two_kinds", "%h = Moe(%x, %expert, %weight, %gate_up, %down) {fn=silu}\n"
+             "%y = Moe(%h, %other, %weight, %gate_up, %down) {fn=relu}",
+             {"x": x, "expert": expert.reshape(batch, length, 2), "other": other.reshape(batch, length, 2),
+              "weight": weight, "gate_up": gate_up, "down": down}, expected)
     for length in (1, 7):
         x, step = floats("x", 2, length, 4), floats("step", 2, length, 4).abs() / 4
         a, b, c = -floats("a", 4, 3).abs(), floats("b", 2, length, 3), floats("c", 2, length, 3)

@@ -75,6 +75,9 @@ struct OnnxConfig {
   std::optional<std::vector<std::string>> graph_inputs = {};
   /// What the names of cache inputs and outputs begin with.
   std::string cache_name = "past_key_values";
+  /// For whom else files shall be there: "genai" writes the genai_config.json by which
+  /// onnxruntime-genai runs decode, which then takes any number of tokens (multi_token_decode).
+  std::vector<std::string> also = {};
   /// Keys of config.json that no definition knows and that may be passed over all the same.
   std::vector<std::string> ignored_config_keys = {};
 
@@ -126,6 +129,8 @@ struct GenerationOptions {
   /// Transformers: a prompt's other tokens need no head. The last token is what the mask says,
   /// padding on either side.
   bool last_token_logits = false;
+  /// Which components to export; absent: all. Names that there are: decompose_for_generation().
+  std::optional<std::vector<std::string>> components = {};
 };
 
 /// What was recorded when a component was made: export.json's metadata.
@@ -164,6 +169,13 @@ class ExportedProgram {
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;
   size_t num_nodes_;
+};
+
+/// A component that export_for_generation exports, before any format.
+struct GenerationComponent {
+  std::string name;  // "encoder", "prefill", "decode"
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
 };
 
 struct ExportedComponent {
@@ -257,6 +269,18 @@ class ExportedModel {
   std::shared_ptr<Impl> impl_;
 };
 
+/// Configurations by the name of the component that each is for.
+template <class Config>
+class ConfigByComponent {
+ public:
+  explicit ConfigByComponent(std::map<std::string, Config> by_name)
+      : by_name_(std::move(by_name)) {}
+  const std::map<std::string, Config>& by_name() const { return by_name_; }
+
+ private:
+  std::map<std::string, Config> by_name_;
+};
+
 /// Exports to ONNX: model.onnx and model.onnx.data, to be run by ONNX Runtime and others.
 class OnnxExporter {
  public:
@@ -281,6 +305,19 @@ class OnnxExporter {
   ExportedModel export_for_generation(const Checkpoint& checkpoint, const OnnxConfig& config,
                                       const GenerationOptions& generation = {},
                                       const Sink& sink = {}) const;
+  /// The same with a configuration for each component, by its name. Components with the same one
+  /// share their weights. Errors: invalid_argument for a component without one, with the names of
+  /// all, and for a name that is none.
+  ExportedModel export_for_generation(const Checkpoint& checkpoint,
+                                      const ConfigByComponent<OnnxConfig>& configs,
+                                      const GenerationOptions& generation = {},
+                                      const Sink& sink = {}) const;
+  /// What export_for_generation exports, in its order: to see what each component takes and gives,
+  /// and to name those that are wanted. Graphs are made for it, and no weight is read. Errors:
+  /// those of export_for_generation.
+  std::vector<GenerationComponent> decompose_for_generation(
+      const Checkpoint& checkpoint, const OnnxConfig& config,
+      const GenerationOptions& generation = {}) const;
 
   /// A program that PyTorch captured (a .pt2 of torch.export.save), one component "model". Its
   /// shapes and dtypes are those of the capture: of the config, opset_version and external_data
@@ -312,6 +349,14 @@ class DynamoExporter {
   ExportedModel export_for_generation(const Checkpoint& checkpoint, const DynamoConfig& config,
                                       const GenerationOptions& generation = {},
                                       const Sink& sink = {}) const;
+  /// As OnnxExporter's.
+  ExportedModel export_for_generation(const Checkpoint& checkpoint,
+                                      const ConfigByComponent<DynamoConfig>& configs,
+                                      const GenerationOptions& generation = {},
+                                      const Sink& sink = {}) const;
+  std::vector<GenerationComponent> decompose_for_generation(
+      const Checkpoint& checkpoint, const DynamoConfig& config,
+      const GenerationOptions& generation = {}) const;
 
   /// A program that PyTorch captured, written again: as OnnxExporter's, with the same names, tree
   /// specs and sample inputs. Errors: the same; unsupported for arguments that are ints given in

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tranship/exporters.h"
@@ -57,6 +58,10 @@ struct GenerationConfig {
   std::vector<int64_t> begin_suppress_tokens = {};  // not chosen as the first token
   /// What the decoder of an encoder-decoder begins with; absent: the BOS token.
   std::optional<int64_t> decoder_start_token_id = {};
+  /// A prompt is read at most so many tokens at a time, if decode takes several
+  /// (multi_token_decode): a long one then needs less memory. Absent: 512. It does not change what
+  /// is computed.
+  std::optional<int64_t> prefill_chunk_size = {};
   /// Of a model of speech (Whisper): the code of the language that is spoken ("en"); empty: the
   /// model finds out. And "transcribe" or "translate"; empty: as the artifact says.
   std::string language = {};
@@ -80,14 +85,27 @@ enum class FinishReason {
 /// "eos", "stop_string", "length", "callback".
 std::string_view name(FinishReason reason);
 
+/// What the process has in memory (Linux; 0 elsewhere).
+struct MemoryUse {
+  int64_t peak_bytes = 0;  // the most it ever had
+  int64_t anonymous_bytes =
+      0;                     // of its own: the most after loading, the prompt, and the last token
+  int64_t mapped_bytes = 0;  // of files, which it shares: the same
+};
+
 struct GenerationStats {
   double load_seconds = 0;     // of opening the generator
   double prefill_seconds = 0;  // until the first new token
   double decode_seconds = 0;   // from there to the end
+  double runtime_seconds = 0;  // of these two: what the runtime took; the rest is the loop's
   int64_t prompt_tokens = 0;   // padding not counted
+  int64_t cached_tokens = 0;   // those of them that an earlier turn had read
   int64_t new_tokens = 0;      // of all sequences
   int64_t decoded_tokens = 0;  // those of them that came after the first one of their sequence
+  int64_t cache_bytes = 0;     // of keys and values at the end, with the room for more
+  MemoryUse memory = {};
 
+  /// Of the tokens that were read.
   double prefill_tokens_per_second() const;
   double decode_tokens_per_second() const;
 };
@@ -122,13 +140,14 @@ using OnText = std::function<bool(std::string_view text)>;
 
 struct GeneratorImpl;
 
-/// A model that generates: all components are loaded. May be moved. For one thread at a time.
+/// A model that generates: its components are loaded. May be moved. For one thread at a time.
 class Generator {
  public:
-  /// Opens what export_for_generation() saved (ours, or Transformers' with a growing cache, which
+  /// Opens what export_for_generation() saved (ours, or Transformers', which
   /// has its encoder, if it needs one, as an export of its own in the folder "encoder" inside).
-  /// Errors: as ExportedModel::from_pretrained; invalid_argument if there are no components prefill
-  /// and decode; unsupported if they take inputs that the loop cannot give; those of the runtime.
+  /// prefill is not loaded if decode reads prompts too (multi_token_decode). Errors: as
+  /// ExportedModel::from_pretrained; invalid_argument if there are no components prefill and
+  /// decode; unsupported if they take inputs that the loop cannot give; those of the runtime.
   static Generator open(const std::filesystem::path& directory, const RunOptions& options = {},
                         const Sink& sink = {});
   ~Generator();
@@ -144,7 +163,8 @@ class Generator {
   /// sequence that has ended is fed padding until all have. With an encoder, the prompts are what
   /// it reads, padded on the right, and the decoder begins with decoder_start_token_id. Errors:
   /// invalid_argument for a configuration that makes no sense (all of its faults), no prompts, an
-  /// empty prompt without a BOS token, negative ids, a prompt that max_length does not hold;
+  /// empty prompt without a BOS token, negative ids, a prompt that max_length does not hold, more
+  /// tokens than a static cache has slots;
   /// unsupported if the model takes no attention_mask and the prompts differ in length; corrupt if
   /// the model's logits are not numbers; those of the runtime.
   GenerationResult generate(std::span<const std::vector<int64_t>> prompts,
@@ -179,9 +199,32 @@ class Generator {
   explicit Generator(std::unique_ptr<GeneratorImpl> impl);
 
  private:
+  friend class Conversation;
+  /// goes_on: what the model has read already of these ids need not be read again.
   GeneratedText continue_ids(std::vector<int64_t> prompt_ids, const GenerationConfig& config,
-                             const OnText& on_text);
+                             const OnText& on_text, bool goes_on = false);
   std::unique_ptr<GeneratorImpl> impl_;
+};
+
+/// A conversation that goes on. Each turn reads only what is new: the beginning that it shares with
+/// what the model has read last stays in the cache. The new tokens are read in one call if decode
+/// takes several (multi_token_decode), else one by one. Other calls to the generator in between are
+/// allowed; the next turn then reads the conversation anew.
+class Conversation {
+ public:
+  /// messages: what was said before, or a system message. The generator must outlive it.
+  explicit Conversation(Generator& generator, std::vector<ChatMessage> messages = {})
+      : generator_(&generator), messages_(std::move(messages)) {}
+
+  /// The user says something -> the answer; both become part of the conversation, unless there is
+  /// an error. Errors: as Generator::chat.
+  GeneratedText say(std::string_view text, const GenerationConfig& config,
+                    const OnText& on_text = {});
+  const std::vector<ChatMessage>& messages() const { return messages_; }
+
+ private:
+  Generator* generator_;
+  std::vector<ChatMessage> messages_;
 };
 
 }  // namespace tranship

@@ -36,6 +36,8 @@ struct Options {
   std::string ort_fusions;
   std::string weights = "copy";
   bool no_external_data = false;
+  std::vector<std::string> also;
+  std::vector<std::string> components;
   GenerationOptions generation = {};
   std::vector<std::string> graph_inputs;
   std::string cache_name = "past_key_values";
@@ -67,12 +69,19 @@ Config shared_config(const Options& options) {
   return config;
 }
 
+GenerationOptions generation_of(const Options& options) {
+  GenerationOptions generation = options.generation;
+  if (!options.components.empty()) generation.components = options.components;
+  return generation;
+}
+
 OnnxConfig onnx_config(const Options& options) {
   auto config = shared_config<OnnxConfig>(options);
   config.opset_version = options.opset;
   if (!options.ort_fusions.empty()) config.ort_fusions = options.ort_fusions;
   config.external_data = !options.no_external_data;
   if (options.weights == "reference") config.weights = WeightsPlacement::kReference;
+  config.also = options.also;
   return config;
 }
 
@@ -82,6 +91,7 @@ DynamoConfig dynamo_config(const Options& options) {
   if (!options.ort_fusions.empty()) foreign.emplace_back("--ort-fusions");
   if (options.weights != "copy") foreign.emplace_back("--weights");
   if (options.no_external_data) foreign.emplace_back("--no-external-data");
+  if (!options.also.empty()) foreign.emplace_back("--also");
   if (!foreign.empty()) {
     throw UsageError(fmt::format("{}: only exports to onnx have that", listed(foreign)));
   }
@@ -103,8 +113,8 @@ Exporting exporting_by(Exporter exporter, Config config, GenerationOptions gener
 
 Exporting exporting_of(const Options& options) {
   if (options.format == OnnxExporter::kExportFormat)
-    return exporting_by(OnnxExporter(), onnx_config(options), options.generation);
-  return exporting_by(DynamoExporter(), dynamo_config(options), options.generation);
+    return exporting_by(OnnxExporter(), onnx_config(options), generation_of(options));
+  return exporting_by(DynamoExporter(), dynamo_config(options), generation_of(options));
 }
 
 /// What was exported, or would be.
@@ -138,7 +148,8 @@ ModelFacts weigh(const Checkpoint& checkpoint, const Options& options, const Exp
 
 bool changes_generation(const GenerationOptions& generation) {
   return generation.cache_implementation != GenerationOptions().cache_implementation ||
-         generation.max_cache_len || generation.multi_token_decode || generation.last_token_logits;
+         generation.max_cache_len || generation.multi_token_decode ||
+         generation.last_token_logits || generation.components;
 }
 
 /// A program that PyTorch captured has decided what a task would.
@@ -146,7 +157,7 @@ bool is_program(const Options& options) {
   if (std::filesystem::path(options.checkpoint).extension() != ".pt2") return false;
   if (!options.task.empty() || options.synthetic)
     throw UsageError("--task and --synthetic are for checkpoints, and a .pt2 is a program");
-  if (changes_generation(options.generation))
+  if (changes_generation(generation_of(options)))
     throw UsageError("a .pt2 is a program: its cache is as it was captured");
   return true;
 }
@@ -165,10 +176,10 @@ Export make_export(const Options& options, const Sink& sink) {
   const Checkpoint checkpoint = open_checkpoint(options, sink);
   made.task = options.task.empty() ? default_task(checkpoint.data().config, options.architecture)
                                    : options.task;
-  if (made.task != "generation" && changes_generation(options.generation)) {
+  if (made.task != "generation" && changes_generation(generation_of(options))) {
     throw UsageError(
-        "--cache-implementation, --max-cache-len, --multi-token-decode and --last-token-logits are "
-        "for exports that generate (--task generation)");
+        "--cache-implementation, --max-cache-len, --multi-token-decode, --last-token-logits and "
+        "--components are for exports that generate (--task generation)");
   }
   made.model = exporting(checkpoint, made.task, sink);
   if (options.dry_run) made.facts = weigh(checkpoint, options, made);
@@ -391,6 +402,16 @@ void add_generation_options(CLI::App& app, Options& options) {
   app.add_flag("--last-token-logits", generation.last_token_logits,
                "Logits of each row's last token alone, [batch, 1, vocabulary]: all that generating "
                "needs, and a prompt is read faster. By default of all tokens.")
+      ->group(group);
+  add_list_option(app, "--components", options.components, "NAME,...",
+                  "Exports only these of encoder, prefill and decode: with --multi-token-decode, "
+                  "decode alone generates.")
+      ->group(group);
+  add_list_option(
+      app, "--also", options.also, "genai",
+      "Also writes genai_config.json, so that onnxruntime-genai runs the directory: its "
+      "loop feeds decode, as with --multi-token-decode. With --ort-fusions and --static "
+      "batch=1 it writes its cache in place.")
       ->group(group);
 }
 

@@ -1,5 +1,8 @@
 #include "exporters/build.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/error.h"
 #include "exporters/graph_inputs.h"
 #include "exporters/metadata.h"
@@ -24,6 +27,34 @@ void warn_of_fixed_lengths(const ShapePlan& shapes, const Sink& sink) {
         "[export] '{}' is fixed at {}: {}, and `tranship generate` needs any number. Leave '{}' "
         "open to generate text (--dim gives it a range)",
         axis, fixed->second, what, axis));
+  }
+}
+
+bool is_in(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// The first names without the second.
+std::vector<std::string> without(std::vector<std::string> names,
+                                 const std::vector<std::string>& others) {
+  std::erase_if(names, [&](const std::string& name) { return is_in(others, name); });
+  return names;
+}
+
+/// Errors: invalid_argument for a name of no component, and for no name at all.
+void keep_components(const std::vector<std::string>& wanted, tasks::TaskProgram& made) {
+  std::vector<std::string> names;
+  for (const ir::Component& component : made.program.components) names.push_back(component.name);
+  const std::vector<std::string> unknown = without(wanted, names);
+  if (!unknown.empty() || wanted.empty()) {
+    fail(ErrorKind::kInvalidArgument, "[export] components {}: expected some of {}",
+         unknown.empty() ? "are none" : listed(unknown), listed(names));
+  }
+  for (size_t i = names.size(); i-- > 0;) {
+    if (is_in(wanted, names[i])) continue;
+    const auto at = static_cast<ptrdiff_t>(i);
+    made.program.components.erase(made.program.components.begin() + at);
+    made.signatures.erase(made.signatures.begin() + at);
   }
 }
 
@@ -81,6 +112,7 @@ Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_
   built.dtype = dtype;
   built.made = task == Task::kForward ? tasks::forward(checkpoint.data(), task_options, sink)
                                       : tasks::generation(checkpoint.data(), task_options, sink);
+  if (generation.components) keep_components(*generation.components, built.made);
   report_tokenizer(checkpoint.data(), built.made.program, sink);
   built.shapes = plan_shapes(built.made.program, sample_inputs, options, built.made.sizes);
   apply_shapes(built.shapes, built.made.program);
@@ -113,9 +145,8 @@ ExportedModel finish(Artifact artifact, const ProgramFiles& program) {
   return ExportedModel(std::move(impl));
 }
 
-ExportedModel assemble(const Checkpoint& checkpoint, const Built& built,
-                       const ExportOptions& options, const ProgramFiles& program,
-                       bool refers_to_checkpoint) {
+Part assemble(const Checkpoint& checkpoint, const Built& built, const ExportOptions& options,
+              ProgramFiles program) {
   Artifact artifact;
   const tasks::TaskProgram& made = built.made;
   for (size_t i = 0; i < made.signatures.size(); ++i) {
@@ -125,11 +156,62 @@ ExportedModel assemble(const Checkpoint& checkpoint, const Built& built,
                            built.shapes.examples),
                   program, artifact);
   }
-  artifact.refers_to_checkpoint = refers_to_checkpoint;
   artifact.small_files = small_files_of(
       checkpoint.data(), exported_config(checkpoint.data().config, made.architecture, built.dtype),
       built.task == Task::kGeneration);
-  return finish(std::move(artifact), program);
+  return {std::move(artifact), std::move(program)};
+}
+
+ExportedModel join(std::vector<Part> parts, const std::vector<std::string>& names) {
+  Part whole = std::move(parts.front());
+  std::vector<SavePrograms> saves = {whole.program.save};
+  for (size_t i = 1; i < parts.size(); ++i) {
+    Part& part = parts[i];
+    std::ranges::move(part.artifact.components, std::back_inserter(whole.artifact.components));
+    std::ranges::move(part.artifact.manifest.components,
+                      std::back_inserter(whole.artifact.manifest.components));
+    whole.artifact.ranges.merge(part.artifact.ranges);
+    std::ranges::move(part.program.files, std::back_inserter(whole.program.files));
+    for (ArtifactFile& file : part.program.referred_files) {
+      if (std::ranges::find(whole.program.referred_files, file.name, &ArtifactFile::name) ==
+          whole.program.referred_files.end())
+        whole.program.referred_files.push_back(std::move(file));
+    }
+    saves.push_back(part.program.save);
+    whole.artifact.refers_to_checkpoint |= part.artifact.refers_to_checkpoint;
+    whole.artifact.small_files.texts.merge(part.artifact.small_files.texts);
+  }
+  const auto place = [&](const std::string& name) { return std::ranges::find(names, name); };
+  std::ranges::sort(whole.artifact.components, {},
+                    [&](const auto& component) { return place(component.first); });
+  std::ranges::sort(whole.artifact.manifest.components, {},
+                    [&](const auto& component) { return place(component.name); });
+  whole.program.save = [saves](const std::filesystem::path& directory, const Sink& sink) {
+    std::vector<ArtifactFile> files;
+    for (const SavePrograms& save : saves)
+      std::ranges::move(save(directory, sink), std::back_inserter(files));
+    return files;
+  };
+  return finish(std::move(whole.artifact), whole.program);
+}
+
+std::vector<GenerationComponent> list_components(const ir::Program& program) {
+  std::vector<GenerationComponent> list;
+  for (const ir::Component& component : program.components) {
+    const ExportedProgram ports = describe_ports(*component.graph, 0);
+    list.push_back({component.name, ports.inputs(), ports.outputs()});
+  }
+  return list;
+}
+
+void check_components(const std::vector<std::string>& given,
+                      const std::vector<std::string>& names) {
+  const std::vector<std::string> missing = without(names, given), unknown = without(given, names);
+  if (missing.empty() && unknown.empty()) return;
+  fail(ErrorKind::kInvalidArgument, "[export] the components are {}: {}{}{}", listed(names),
+       missing.empty() ? "" : "there is no configuration for " + listed(missing),
+       missing.empty() || unknown.empty() ? "" : ", and ",
+       unknown.empty() ? "" : "there is no component " + listed(unknown));
 }
 
 }  // namespace tranship::exporters

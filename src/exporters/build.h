@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,9 @@ struct Built {
 /// cache_implementation than dynamic and static, and for a length that is missing or not used.
 std::optional<int64_t> cache_slots(const GenerationOptions& generation);
 
-/// generation: of Task::kGeneration. dtype: of weights and activations. Errors: invalid_argument
-/// for another dtype than f32, f16 and bf16; those of cache_slots, tasks, choose_graph_inputs and
-/// plan_shapes.
+/// generation: of Task::kGeneration; its components alone are kept. dtype: of weights and
+/// activations. Errors: invalid_argument for another dtype than f32, f16 and bf16, and unknown
+/// components; those of cache_slots, tasks, choose_graph_inputs and plan_shapes.
 Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
             const ExportOptions& options, const GenerationOptions& generation, DType dtype,
             const Sink& sink);
@@ -72,9 +73,55 @@ void add_component(const ir::Component& component, ExportMetadata metadata,
 /// The artifact with its files, as a fresh export. Its components and small files are there.
 ExportedModel finish(Artifact artifact, const ProgramFiles& program);
 
+/// An artifact, to be finished with its program.
+struct Part {
+  Artifact artifact;
+  ProgramFiles program;
+};
+
 /// The artifact of a checkpoint's graphs.
-ExportedModel assemble(const Checkpoint& checkpoint, const Built& built,
-                       const ExportOptions& options, const ProgramFiles& program,
-                       bool refers_to_checkpoint = false);
+Part assemble(const Checkpoint& checkpoint, const Built& built, const ExportOptions& options,
+              ProgramFiles program);
+/// One export of several, which are of one checkpoint and have other components each: these come in
+/// the order of `names`, the small files from the first.
+ExportedModel join(std::vector<Part> parts, const std::vector<std::string>& names);
+
+/// The components of a program with the ports that they have now.
+std::vector<GenerationComponent> list_components(const ir::Program& program);
+
+/// Errors: invalid_argument unless `given` are `names`, each once: what is missing or too much.
+void check_components(const std::vector<std::string>& given, const std::vector<std::string>& names);
+
+/// What a configuration says, but that all axes stay open: for looking at the components.
+template <class Config>
+Config with_open_axes(Config config) {
+  config.dynamic = true;
+  config.static_shapes.clear();
+  config.dynamic_shapes.clear();
+  config.dims.clear();
+  return config;
+}
+
+/// An export with a configuration for each component: make_part(config, generation) exports those
+/// of one configuration together.
+template <class Config, class Exporter, class MakePart>
+ExportedModel export_each(const std::map<std::string, Config>& configs, const Exporter& exporter,
+                          const Checkpoint& checkpoint, GenerationOptions generation,
+                          MakePart make_part) {
+  std::vector<std::string> given, names;
+  for (const auto& [name, config] : configs) given.push_back(name);
+  const Config any = with_open_axes(configs.empty() ? Config() : configs.begin()->second);
+  for (const auto& component : exporter.decompose_for_generation(checkpoint, any, generation))
+    names.push_back(component.name);
+  check_components(given, names);
+  std::map<std::string, std::vector<std::string>> groups;  // by what the configuration says
+  for (const std::string& name : names) groups[configs.at(name).to_json()].push_back(name);
+  std::vector<Part> parts;
+  for (const auto& [text, group] : groups) {
+    generation.components = group;
+    parts.push_back(make_part(configs.at(group.front()), generation));
+  }
+  return join(std::move(parts), names);
+}
 
 }  // namespace tranship::exporters

@@ -175,7 +175,8 @@ std::optional<int64_t> slots_of(const ExportedModel& artifact) {
   for (const auto& [name, part] : artifact.components()) {
     if (std::ranges::none_of(part.program.outputs(), counts)) continue;
     for (const Port& port : part.program.outputs()) {
-      const bool is_buffer = port.name.ends_with(".keys") && port.shape.size() == 4;
+      const bool is_buffer = port.name.ends_with(".keys") && port.shape.size() == 4 &&
+                             port.name.find(kCrossCache) == std::string::npos;
       if (is_buffer && fixed_size(port.shape[2])) return fixed_size(port.shape[2]);
     }
   }

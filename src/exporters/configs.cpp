@@ -80,11 +80,22 @@ std::optional<DynamicDim> parse_printed_dim(std::string_view text) {
   return text == ")" ? std::optional(dim) : std::nullopt;
 }
 
+/// torch.export.Dim takes such names only.
+bool is_identifier(std::string_view text) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+  constexpr std::string_view kDigits = "0123456789";
+  return !text.empty() && kLetters.find(text.front()) != text.npos &&
+         std::ranges::all_of(text, [&](char c) {
+           return kLetters.find(c) != kLetters.npos || kDigits.find(c) != kDigits.npos;
+         });
+}
+
 /// {"name": "batch", "min": 1, "max": 32}, or as Python prints it.
 DynamicDim read_dim(const std::string& key, const Json& value, std::string name) {
   if (value.is_string()) {
     const std::optional<DynamicDim> printed = parse_printed_dim(value.get<std::string>());
-    if (!printed) fail_type(key, value, "a dimension such as Dim('batch', min=1, max=32)");
+    if (!printed || !is_identifier(printed->name))
+      fail_type(key, value, "a dimension such as Dim('batch', min=1, max=32)");
     return *printed;
   }
   DynamicDim dim{std::move(name)};
@@ -103,6 +114,10 @@ DynamicDim read_dim(const std::string& key, const Json& value, std::string name)
     }
   }
   if (dim.name.empty()) fail(ErrorKind::kInvalidArgument, "[config] {} has no name", key);
+  if (!is_identifier(dim.name)) {
+    fail(ErrorKind::kInvalidArgument,
+         "[config] {}: the name '{}' is not made of letters, digits and _", key, dim.name);
+  }
   return dim;
 }
 
@@ -224,6 +239,8 @@ bool set_format_own(const std::string& key, const Json& value, OnnxConfig& confi
     config.external_data = read_flag(key, value);
   } else if (key == "weights") {
     config.weights = read_weights(key, value);
+  } else if (key == "also") {
+    config.also = read_names(key, value);
   } else {
     return false;
   }
@@ -318,6 +335,7 @@ std::string OnnxConfig::to_json() const {
   json["ort_fusions"] = ort_fusions ? Json(*ort_fusions) : Json();
   if (!external_data) json["external_data"] = false;
   if (weights == WeightsPlacement::kReference) json["weights"] = "reference";
+  if (!also.empty()) json["also"] = also;
   return to_python_json(json, true);
 }
 

@@ -36,10 +36,14 @@ void expect_one_sequence(exporters::Built& built) {
   built.shapes.examples[kBatch] = std::max<int64_t>(least, 1);
 }
 
-ExportedModel export_task(Task task, const Checkpoint& checkpoint,
+DType dtype_of(const DynamoConfig& config, const Checkpoint& checkpoint) {
+  return config.dtype ? *config.dtype : dtype_of(checkpoint.data());
+}
+
+exporters::Part make_part(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const DynamoConfig& config,
                           const GenerationOptions& generation, const Sink& sink) {
-  const DType dtype = config.dtype ? *config.dtype : dtype_of(checkpoint.data());
+  const DType dtype = dtype_of(config, checkpoint);
   exporters::Built built =
       exporters::build(task, checkpoint, sample_inputs, config, generation, dtype, sink);
   expect_one_sequence(built);
@@ -52,6 +56,13 @@ ExportedModel export_task(Task task, const Checkpoint& checkpoint,
   return exporters::assemble(
       checkpoint, built, config,
       exporters::program_files(DynamoExporter::kExportFormat, ".pt2", program));
+}
+
+ExportedModel export_task(Task task, const Checkpoint& checkpoint,
+                          const NamedTensors& sample_inputs, const DynamoConfig& config,
+                          const GenerationOptions& generation, const Sink& sink) {
+  exporters::Part part = make_part(task, checkpoint, sample_inputs, config, generation, sink);
+  return exporters::finish(std::move(part.artifact), part.program);
 }
 
 }  // namespace
@@ -67,6 +78,25 @@ ExportedModel DynamoExporter::export_for_generation(const Checkpoint& checkpoint
                                                     const GenerationOptions& generation,
                                                     const Sink& sink) const {
   return export_task(Task::kGeneration, checkpoint, {}, config, generation, sink);
+}
+
+ExportedModel DynamoExporter::export_for_generation(const Checkpoint& checkpoint,
+                                                    const ConfigByComponent<DynamoConfig>& configs,
+                                                    const GenerationOptions& generation,
+                                                    const Sink& sink) const {
+  return exporters::export_each(configs.by_name(), *this, checkpoint, generation,
+                                [&](const DynamoConfig& config, const GenerationOptions& part) {
+                                  return make_part(Task::kGeneration, checkpoint, {}, config, part,
+                                                   sink);
+                                });
+}
+
+std::vector<GenerationComponent> DynamoExporter::decompose_for_generation(
+    const Checkpoint& checkpoint, const DynamoConfig& config,
+    const GenerationOptions& generation) const {
+  const exporters::Built built = exporters::build(Task::kGeneration, checkpoint, {}, config,
+                                                  generation, dtype_of(config, checkpoint), {});
+  return exporters::list_components(built.made.program);
 }
 
 }  // namespace tranship

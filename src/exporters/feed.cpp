@@ -43,11 +43,10 @@ constexpr std::string_view kDecoder = "decoder_";
 int64_t past_of(const NamedTensors& feed) {
   int64_t past = 0;
   for (const auto& [name, tensor] : feed) {
+    if (name.find(kCrossCache) != std::string::npos) continue;
     if (name.ends_with(kCounter) && tensor.dtype() == DType::kI64 && tensor.num_elements() == 1)
       return tensor.i64()[0];
-    const bool is_cross = name.find(".cross_attention_cache.") != std::string::npos;
-    if (name.ends_with(".keys") && tensor.shape().size() == 4 && !is_cross)
-      past = tensor.shape()[2];
+    if (name.ends_with(".keys") && tensor.shape().size() == 4) past = tensor.shape()[2];
   }
   return past;
 }
@@ -73,7 +72,9 @@ std::optional<CallSizes> sizes_for(const std::string& input, const NamedTensors&
 /// How many slots a static cache has: those of the buffers, else as the mask's port says.
 std::optional<int64_t> slots_of(const Port& mask, const NamedTensors& feed) {
   for (const auto& [name, tensor] : feed) {
-    if (name.ends_with(".keys") && tensor.shape().size() == 4) return tensor.shape()[2];
+    const bool is_cross = name.find(kCrossCache) != std::string::npos;
+    if (name.ends_with(".keys") && tensor.shape().size() == 4 && !is_cross)
+      return tensor.shape()[2];
   }
   return fixed_size(mask.shape.back());
 }
@@ -93,13 +94,14 @@ std::optional<Tensor> default_slot_mask(const Port& input, const NamedTensors& f
 
 /// What the model itself would take for an input that is not given.
 std::optional<Tensor> default_of(const Port& input, const NamedTensors& feed) {
-  if (input.dtype == DType::kBool && input.shape.size() == 4 && input.name == "attention_mask")
+  const bool is_mask = input.name == "attention_mask" || input.name == "decoder_attention_mask";
+  if (input.dtype == DType::kBool && input.shape.size() == 4 && is_mask)
     return default_slot_mask(input, feed);
   if (input.dtype != DType::kI64 || input.shape.size() != 2) return std::nullopt;
   const std::optional<CallSizes> sizes = sizes_for(input.name, feed);
   if (!sizes) return std::nullopt;
   if (input.name == "token_type_ids") return Tensor(DType::kI64, {sizes->batch, sizes->length});
-  if (input.name == "attention_mask" || input.name == "decoder_attention_mask") {
+  if (is_mask) {
     Tensor mask(DType::kI64, {sizes->batch, sizes->past + sizes->length});
     std::ranges::fill(mask.i64(), 1);
     return mask;

@@ -73,6 +73,15 @@ TEST(OnnxConfig, reads_dims_as_objects) {
   EXPECT_EQ(config.dims.at("sequence").max, 9);
 }
 
+TEST(OnnxConfig, names_of_dims_are_identifiers_as_in_python) {
+  for (const std::string_view name : {"s'", "2s", "a b", "\u00e9"}) {
+    const std::string json =
+        fmt::format(R"({{"dynamic_shapes": {{"input_ids": {{"1": {{"name": "{}"}}}}}}}})", name);
+    EXPECT_EQ(error_for(json).kind(), ErrorKind::kInvalidArgument) << json;
+  }
+  EXPECT_THAT(error_for(R"({"dims": {"a-b": {"min": 2}}})").what(), HasSubstr("the name 'a-b'"));
+}
+
 TEST(OnnxConfig, unknown_keys_are_errors_all_at_once) {
   const Error error = error_for(R"({"dynamik": true, "opset": 20, "dynamic": true})");
   EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);

@@ -87,6 +87,64 @@ TEST(OnnxExporter, generation_has_prefill_and_decode_under_transformers_names) {
   EXPECT_THAT(outputs[4].shape, ElementsAre("batch", "2", "past + 1", "8"));
 }
 
+std::vector<std::string> component_names(const ExportedModel& model) {
+  std::vector<std::string> names;
+  for (const auto& [name, component] : model.components()) names.push_back(name);
+  return names;
+}
+
+TEST(OnnxExporter, a_model_can_be_looked_at_by_its_components_before_it_is_exported) {
+  const auto components = OnnxExporter().decompose_for_generation(tiny("t5"), {.dynamic = true},
+                                                                  {.multi_token_decode = true});
+  ASSERT_EQ(components.size(), 3);
+  EXPECT_EQ(components[0].name, "encoder");
+  EXPECT_EQ(components[2].inputs[2].name, "decoder_input_ids");
+  EXPECT_THAT(components[2].inputs[2].shape, ElementsAre("batch", "decoder_sequence"));
+  EXPECT_EQ(components[2].outputs[0].name, "logits");
+}
+
+TEST(OnnxExporter, components_can_be_left_out) {
+  const auto exported = [](std::vector<std::string> components) {
+    return OnnxExporter().export_for_generation(tiny("llama"), {.dynamic = true},
+                                                {.components = std::move(components)});
+  };
+  EXPECT_THAT(component_names(exported({"decode"})), ElementsAre("decode"));
+  EXPECT_THAT(error_of([&] { exported({"decode", "encoder"}); }).what(),
+              HasSubstr("components 'encoder': expected some of 'prefill', 'decode'"));
+  EXPECT_EQ(error_of([&] { exported({}); }).kind(), ErrorKind::kInvalidArgument);
+}
+
+TEST(OnnxExporter, each_component_may_have_a_configuration_of_its_own) {
+  using Configs = ConfigByComponent<OnnxConfig>;
+  const OnnxConfig open = {.dynamic = true};
+  const OnnxConfig fixed = {.dynamic = true, .ort_fusions = "cpu", .static_shapes = {{"batch", 1}}};
+  const ExportedModel model = OnnxExporter().export_for_generation(
+      tiny("llama"), Configs({{"decode", fixed}, {"prefill", open}}));
+  EXPECT_THAT(component_names(model), ElementsAre("prefill", "decode"));
+  EXPECT_EQ(model.component("prefill").program.inputs()[0].shape[0], "batch");
+  EXPECT_EQ(model.component("decode").program.inputs()[0].shape[0], "1");
+  const TestFolder folder;
+  model.save_pretrained(folder.path());
+  EXPECT_GT(std::filesystem::file_size(folder / "decode.onnx.data"), 0);
+  EXPECT_EQ(ExportedModel::from_pretrained(folder.path()).components().size(), 2);
+
+  const ExportedModel same = OnnxExporter().export_for_generation(
+      tiny("llama"), Configs({{"decode", open}, {"prefill", open}}));
+  for (const ArtifactFile& file : same.files()) {
+    EXPECT_TRUE(file.name != "decode.onnx.data" || file.size_bytes == 0) << "shared with prefill";
+  }
+  const auto problem = [](std::map<std::string, OnnxConfig> configs) {
+    return std::string(error_of([&] {
+                         OnnxExporter().export_for_generation(tiny("llama"), Configs(configs));
+                       }).what());
+  };
+  EXPECT_THAT(problem({{"prefill", open}}),
+              HasSubstr("'prefill', 'decode': there is no configuration for 'decode'"));
+  EXPECT_THAT(problem({{"prefill", open}, {"dynamic", open}}),
+              HasSubstr("for 'decode', and there is no component 'dynamic'"));
+  EXPECT_THAT(problem({}), HasSubstr("for 'prefill', 'decode'"));
+}
+
 TEST(OnnxExporter, the_caches_name_is_a_setting) {
   const ExportedModel model =
       OnnxExporter().export_for_generation(tiny("llama"), {.dynamic = true, .cache_name = "cache"});

@@ -17,6 +17,9 @@ ExportedProgram describe_ports(const ir::Graph& graph, size_t num_nodes);
 /// How the name of a counter ends: of the slots of a static cache that are taken.
 inline constexpr std::string_view kCounter = ".cumulative_length";
 
+/// Part of the names of what a decoder keeps of an encoder.
+inline constexpr std::string_view kCrossCache = ".cross_attention_cache.";
+
 /// The size of an axis of a port that has one; nothing for a name or an expression.
 std::optional<int64_t> fixed_size(const std::string& axis);
 

@@ -34,8 +34,7 @@ class CacheBuilder {
   PythonValue cache() const {
     if (signature_.num_cross_layers > 0) return encoder_decoder_cache();
     if (signature_.conv_kernel_size > 0) return state_cache();
-    if (signature_.max_cache_len > 0) return static_cache();
-    return dynamic_cache(signature_.cache, signature_.num_cache_layers);
+    return layers_of(signature_.cache, signature_.num_cache_layers);
   }
 
  private:
@@ -64,6 +63,11 @@ class CacheBuilder {
                                {"offloading", PythonValue::of(false)}});
   }
 
+  PythonValue layers_of(const std::string& name, int64_t num_layers) const {
+    return signature_.max_cache_len > 0 ? static_cache(name, num_layers)
+                                        : dynamic_cache(name, num_layers);
+  }
+
   /// A DynamicCache that has seen tokens: keys and values of each layer.
   PythonValue dynamic_cache(const std::string& name, int64_t num_layers) const {
     std::vector<PythonValue> layers;
@@ -79,10 +83,10 @@ class CacheBuilder {
   }
 
   /// A StaticCache whose buffers are there: keys and values of each layer, and how many there are.
-  PythonValue static_cache() const {
+  PythonValue static_cache(const std::string& name, int64_t num_layers) const {
     std::vector<PythonValue> layers;
-    for (int64_t i = 0; i < signature_.num_cache_layers; ++i) {
-      const std::string layer = fmt::format("{}.layers.{}.", signature_.cache, i);
+    for (int64_t i = 0; i < num_layers; ++i) {
+      const std::string layer = fmt::format("{}.layers.{}.", name, i);
       const ir::Shape &keys = type_of(layer + "keys").shape,
                       &values = type_of(layer + "values").shape;
       const auto size = [&](const ir::Dim& dim) { return PythonValue::of(dim.evaluate(sizes_)); };
@@ -128,12 +132,11 @@ class CacheBuilder {
     const std::string &name = signature_.cache, self = name + ".self_attention_cache",
                       cross = name + ".cross_attention_cache";
     const auto num_cross = static_cast<size_t>(signature_.num_cross_layers);
-    return cache_object(
-        "EncoderDecoderCache",
-        {{"self_attention_cache", dynamic_cache(self, signature_.num_cache_layers)},
-         {"cross_attention_cache", dynamic_cache(cross, signature_.num_cross_layers)},
-         {"is_updated",
-          PythonValue::numbered(std::vector<PythonValue>(num_cross, PythonValue::of(true)))}});
+    return cache_object("EncoderDecoderCache",
+                        {{"self_attention_cache", layers_of(self, signature_.num_cache_layers)},
+                         {"cross_attention_cache", layers_of(cross, signature_.num_cross_layers)},
+                         {"is_updated", PythonValue::numbered(std::vector<PythonValue>(
+                                            num_cross, PythonValue::of(true)))}});
   }
 
   const Signature& signature_;

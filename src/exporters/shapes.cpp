@@ -33,6 +33,14 @@ Range range_of(const std::string& axis, const DynamicDim& dim) {
   return {dim.min, dim.max};
 }
 
+int64_t within(const Range& range, int64_t size) {
+  return std::clamp(size, range.min, std::max(range.min, range.max.value_or(size)));
+}
+
+/// An axis with a least size consists of such pieces, as an image of patches. There are some in an
+/// example: PyTorch takes a count that is 1 there for 1 always.
+int64_t some_pieces(const Range& range) { return range.min > 1 ? 4 * range.min : range.min; }
+
 /// Puts together what is said about the axes of one program.
 class Planner {
  public:
@@ -269,11 +277,9 @@ class Planner {
     for (const std::string& symbol : symbols_) {
       int64_t size = symbol == "batch" ? kBatch : kLength;
       if (const auto it = ranges_.find(symbol); it != ranges_.end())
-        size = std::max(size, it->second.min);  // an image has at least a patch
-      if (const auto it = plan_.ranges.find(symbol); it != plan_.ranges.end()) {
-        size = std::clamp(size, it->second.min,
-                          std::max(it->second.min, it->second.max.value_or(size)));
-      }
+        size = within(it->second, std::max(size, some_pieces(it->second)));
+      if (const auto it = plan_.ranges.find(symbol); it != plan_.ranges.end())
+        size = within(it->second, size);
       plan_.examples.emplace(symbol, size);
     }
   }

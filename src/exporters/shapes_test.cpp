@@ -133,6 +133,14 @@ TEST(Shapes, examples_lie_in_their_ranges) {
   EXPECT_EQ(plan.examples.at("sequence"), 4);
 }
 
+TEST(Shapes, an_example_has_some_of_the_pieces_that_an_axis_consists_of) {
+  ir::Program p = forward_program();
+  p.components[0].graph->set_range("sequence", {.min = 16, .max = {}});
+  EXPECT_EQ(plan_shapes(p, {}, {.dynamic = true}).examples.at("sequence"), 64);
+  p.components[0].graph->set_range("sequence", {.min = 16, .max = 40});
+  EXPECT_EQ(plan_shapes(p, {}, {.dynamic = true}).examples.at("sequence"), 40);
+}
+
 TEST(Shapes, unknown_sizes_say_how_to_give_them) {
   const std::string message = message_of(program(), {}, {});
   EXPECT_THAT(message, HasSubstr("the size of 'batch', 'sequence' is not known"));

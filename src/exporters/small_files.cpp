@@ -104,6 +104,8 @@ SmallFiles small_files_in(const fs::path& directory) {
   files.config = read_if_there(directory / kConfigFile);
   files.generation_config = read_if_there(directory / kGenerationConfigFile);
   files.copies = companions_in(directory);
+  if (is_file(directory / kGenaiConfigFile))
+    files.copies.emplace(kGenaiConfigFile, directory / kGenaiConfigFile);
   files.home = directory;
   return files;
 }

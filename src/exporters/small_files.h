@@ -11,6 +11,8 @@
 
 namespace tranship::exporters {
 
+inline constexpr const char* kGenaiConfigFile = "genai_config.json";
+
 struct SmallFiles {
   std::string config;                        // config.json; empty: there is none
   std::string generation_config;             // generation_config.json; empty: there is none

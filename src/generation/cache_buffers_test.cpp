@@ -53,21 +53,23 @@ TEST_F(Buffers, what_goes_in_and_out_of_decode_is_one_buffer_that_it_writes) {
   };
   NamedTensors prompt = call(3, 0);
   bind(first, prefill, prompt);
-  const std::vector<CachePart> parts = find_cache(prefill, decode);
+  const CacheParts cache = find_cache(&prefill, decode);
+  const std::vector<CachePart>& parts = cache.kept;
   for (const CachePart& part : parts) first.bind_output(part.prefill_output);
   first.run();
-  CacheBuffers buffers(decode, parts);
-  buffers.fill(first.outputs(), 3, step);
+  CacheBuffers buffers(decode, step, cache, {});
+  Outputs made = first.outputs();
+  NamedTensors states;
+  for (const CachePart& part : parts)
+    states.emplace(part.decode_input, made.at(part.prefill_output).to_tensor());
+  buffers.take(made, 3);
   step.bind_output("logits");
 
   const int64_t capacity = buffers.capacity();
   EXPECT_GT(capacity, 200);
   const std::byte* place = buffers.values()[0].bytes().data();
-  NamedTensors states;
-  for (const CachePart& part : parts)
-    states.emplace(part.decode_input, first.outputs().at(part.prefill_output).to_tensor());
   for (int64_t seen = 3; seen < 6; ++seen) {
-    if (seen == 5) buffers.reserve(capacity + 1, seen, step);  // moves
+    buffers.prepare(seen, seen == 5 ? capacity - 4 : 1);  // moves in the end
     NamedTensors token = call(1, seen);
     bind(step, decode, token);
     step.run();

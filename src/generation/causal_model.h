@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -33,15 +34,38 @@ struct Logits {
   }
 };
 
+/// How many tokens a model can keep; absent: any number.
+struct Room {
+  std::optional<int64_t> prompt;  // in the first call
+  std::optional<int64_t> total;
+};
+
+/// What a model has taken so far.
+struct Use {
+  double run_seconds = 0;   // in the runtime
+  int64_t cache_bytes = 0;  // of what is kept, with the room for more
+};
+
 /// A model with a cache of what it has read.
 class CausalModel {
  public:
   virtual ~CausalModel() = default;
   /// Reads the prompts; what was read before is forgotten. The logits are valid until the next
-  /// call. Errors: unsupported if it cannot take padding and there is some; those of the runtime.
+  /// call. Errors: unsupported if it cannot take padding and there is some; invalid_argument if
+  /// there is no room; those of the runtime.
   virtual Logits prefill(const PromptBatch& batch) = 0;
   /// Reads one more token of each row.
   virtual Logits decode(std::span<const int64_t> ids) = 0;
+  /// Reads more tokens of its only row, after what it has read.
+  virtual Logits extend(std::span<const int64_t> ids) = 0;
+  /// Forgets all but the first `length` tokens of its only row, which has no padding. -> whether it
+  /// could: a state that sums up the past cannot go back.
+  virtual bool rewind(int64_t length) = 0;
+
+  /// At most so many tokens are read at a time, where the model can go on with several.
+  virtual void set_chunk_size(int64_t num_tokens) = 0;
+  virtual Room room() const = 0;
+  virtual Use use() const = 0;
 };
 
 }  // namespace tranship::generation

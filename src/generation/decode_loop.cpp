@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "generation/process_memory.h"
 #include "generation/sampling.h"
 
 namespace tranship::generation {
@@ -89,6 +90,26 @@ int64_t pad_id_of(const GenerationConfig& config) {
   return config.eos_token_id.empty() ? 0 : config.eos_token_id.front();
 }
 
+namespace {
+
+constexpr int64_t kChunkSize = 512;  // tokens of a prompt
+
+struct ReadPrompts {
+  Logits logits;
+  int64_t num_cached = 0;  // tokens that were there already
+};
+
+ReadPrompts read_prompts(CausalModel& model, std::span<const std::vector<int64_t>> prompts,
+                         const LoopOptions& options) {
+  model.set_chunk_size(options.config.prefill_chunk_size.value_or(kChunkSize));
+  const int64_t cached = options.num_cached;
+  if (cached > 0 && model.rewind(cached))
+    return {model.extend(std::span(prompts[0]).subspan(static_cast<size_t>(cached))), cached};
+  return {model.prefill(pad_left(prompts, pad_id_of(options.config)))};
+}
+
+}  // namespace
+
 GenerationResult decode_loop(CausalModel& model, std::span<const std::vector<int64_t>> prompts,
                              const LoopOptions& options) {
   GenerationResult result;
@@ -98,14 +119,20 @@ GenerationResult decode_loop(CausalModel& model, std::span<const std::vector<int
   Rows rows(prompts.size(), options);
   std::vector<int64_t> ids(prompts.size());
 
+  const double runtime_before = model.use().run_seconds;
   const Clock::time_point start = Clock::now();
-  const PromptBatch batch = pad_left(prompts, pad_id_of(options.config));
-  rows.extend(sampler, model.prefill(batch), ids);
+  const ReadPrompts read = read_prompts(model, prompts, options);
+  rows.extend(sampler, read.logits, ids);
+  result.stats.cached_tokens = read.num_cached;
   result.stats.prefill_seconds = seconds_since(start);
+  const MemoryUse after_prompt = memory_use();
 
   const Clock::time_point first = Clock::now();
   while (!rows.all_ended()) rows.extend(sampler, model.decode(ids), ids);
   result.stats.decode_seconds = seconds_since(first);
+  result.stats.runtime_seconds = model.use().run_seconds - runtime_before;
+  result.stats.cache_bytes = model.use().cache_bytes;
+  result.stats.memory = most_of(after_prompt, memory_use());
 
   result.sequences = rows.take();
   for (const GeneratedSequence& sequence : result.sequences) {

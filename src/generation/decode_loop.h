@@ -21,10 +21,13 @@ struct LoopOptions {
   Limits limits;
   uint64_t seed = 0;
   Watch watch = {};
+  /// The first tokens of the only prompt, which the model has read already: fewer than there are.
+  int64_t num_cached = 0;
 };
 
 /// Continues the prompts, none of them empty. A row that has ended is fed padding until all have.
 /// An EOS token is told to `watch` too, but is itself the reason then. Leaves load_seconds at 0.
+/// A model that cannot go back to what is cached reads the prompt anew.
 /// Errors: corrupt if logits are not numbers; those of the model.
 /// Source: generation/utils.py _sample (5.23).
 GenerationResult decode_loop(CausalModel& model, std::span<const std::vector<int64_t>> prompts,

@@ -101,6 +101,7 @@ GenerationConfig read_config(std::string_view where, std::string_view text) {
   out.suppress_tokens = config.integers("suppress_tokens");
   out.begin_suppress_tokens = config.integers("begin_suppress_tokens");
   out.decoder_start_token_id = config.find_integer("decoder_start_token_id");
+  out.prefill_chunk_size = config.find_integer("prefill_chunk_size");
   out.language = config.text("language", "");
   out.task = config.text("task", "");
   return out;
@@ -169,6 +170,8 @@ void check_config(const GenerationConfig& config) {
   expect(config.top_p >= 0 && config.top_p <= 1, "top_p must lie between 0 and 1", config.top_p);
   expect(config.repetition_penalty > 0, "repetition_penalty must be over 0",
          config.repetition_penalty);
+  expect(config.prefill_chunk_size.value_or(1) > 0, "prefill_chunk_size must be at least 1",
+         config.prefill_chunk_size.value_or(1));
   for (const int64_t id : config.eos_token_id)
     expect(id >= 0, "eos_token_id must not be negative", id);
   expect(config.pad_token_id.value_or(0) >= 0, "pad_token_id must not be negative",

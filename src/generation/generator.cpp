@@ -1,4 +1,4 @@
-// Generator: the public face of the decode loop.
+// Generator and Conversation: the public face of the decode loop.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -11,6 +11,7 @@
 #include "generation/decode_loop.h"
 #include "generation/generator_impl.h"
 #include "generation/onnx_model.h"
+#include "generation/process_memory.h"
 #include "generation/speech.h"
 #include "generation/stop_text.h"
 #include "ir/dim.h"
@@ -94,6 +95,7 @@ struct Job {
   std::vector<std::vector<int64_t>> prompts;  // of the decoder, where there is an encoder
   GenerationConfig config;
   int64_t num_encoder_tokens = 0;  // padding not counted
+  bool goes_on = false;            // the prompt may begin with what the model has read
 };
 
 constexpr const char* kDecoderIds = "decoder_input_ids";
@@ -253,6 +255,33 @@ uint64_t random_seed() {
   return uint64_t{device()} << 32 | device();
 }
 
+/// Errors: invalid_argument for more tokens than a static cache has slots.
+void check_room(const std::optional<int64_t>& total, int64_t length, int64_t max_new_tokens) {
+  const int64_t needed = length + max_new_tokens - 1;  // the last one is not read
+  if (!total || needed <= *total) return;
+  fail(
+      ErrorKind::kInvalidArgument,
+      "[generate] the prompt of {} tokens and {} new ones need {} slots, and the cache has {}: ask "
+      "for fewer (--max-new-tokens), or export it with more (--max-cache-len)",
+      length, max_new_tokens, needed, *total);
+}
+
+/// How many tokens at the beginning of the prompt the model has read: one is left to read.
+int64_t num_cached(const GeneratorImpl& impl, const Job& job) {
+  if (!job.goes_on || job.prompts.size() != 1) return 0;
+  const std::vector<int64_t>& prompt = job.prompts[0];
+  const auto differ = std::ranges::mismatch(prompt, impl.read_ids).in1;
+  return std::min<int64_t>(differ - prompt.begin(), std::ssize(prompt) - 1);
+}
+
+/// Remembers what the model has read: all but the last token.
+void note_read_ids(GeneratorImpl& impl, const Job& job, const GenerationResult& result) {
+  if (job.prompts.size() != 1 || impl.encoder_decoder != nullptr) return;
+  const std::vector<int64_t>& made = result.sequences[0].new_ids;
+  impl.read_ids = job.prompts[0];
+  impl.read_ids.insert(impl.read_ids.end(), made.begin(), made.end() - 1);
+}
+
 GenerationResult run(GeneratorImpl& impl, const Job& job, generation::Watch watch) {
   const GenerationConfig& config = job.config;
   size_t longest = 0;
@@ -260,16 +289,24 @@ GenerationResult run(GeneratorImpl& impl, const Job& job, generation::Watch watc
   check_ids(job.prompts, number_of(impl.config_json, "vocab_size"));
   const auto length = static_cast<int64_t>(longest);
   const std::optional<int64_t> max_positions = max_positions_of(impl.config_json);
+  const std::optional<int64_t> slots = impl.model->room().total;
+  const std::optional<int64_t> positions =  // where nobody says how many new tokens
+      slots ? std::min(*slots + 1, max_positions.value_or(*slots + 1)) : max_positions;
   const generation::LoopOptions options = {
       .config = config,
-      .limits = generation::limits_of(config, length, max_positions, impl.sink),
+      .limits = generation::limits_of(config, length, positions, impl.sink),
       .seed = config.seed ? *config.seed : random_seed(),
       .watch = std::move(watch),
+      .num_cached = num_cached(impl, job),
   };
   check_ranges(impl.ranges, impl.encoder_decoder != nullptr ? "decoder_sequence" : "sequence",
                std::ssize(job.prompts), length, options.limits.max_new_tokens);
+  check_room(slots, length, options.limits.max_new_tokens);
+  impl.read_ids.clear();
   GenerationResult result = generation::decode_loop(*impl.model, job.prompts, options);
+  note_read_ids(impl, job, result);
   result.stats.load_seconds = impl.load_seconds;
+  result.stats.memory = generation::most_of(result.stats.memory, impl.loaded);
   result.stats.prompt_tokens += job.num_encoder_tokens;
   int64_t most = 0;
   for (const GeneratedSequence& sequence : result.sequences) {
@@ -331,17 +368,37 @@ GeneratedText run_text(const Tokenizer& tokenizer, GeneratorImpl& impl, const Jo
 
 namespace {
 
-/// Whether prefill is the first step of a decoder that looks at an encoder's states.
+/// Whether decode is a decoder that looks at an encoder's states.
 bool has_encoder(const ExportedModel& exported) {
-  const std::vector<Port>& inputs = exported.component("prefill").program.inputs();
+  const std::vector<Port>& inputs = exported.component("decode").program.inputs();
   return std::ranges::any_of(inputs,
                              [](const Port& input) { return input.name == "decoder_input_ids"; });
+}
+
+bool has_component(const ExportedModel& exported, std::string_view wanted) {
+  return std::ranges::any_of(exported.components(),
+                             [&](const auto& part) { return part.first == wanted; });
+}
+
+/// Errors: invalid_argument, for an artifact that was not exported for generation. prefill may be
+/// missing where decode has an open axis for its tokens.
+void check_components(const ExportedModel& exported) {
+  for (const std::string_view wanted : {"prefill", "decode"}) {
+    if (has_component(exported, wanted)) continue;
+    if (wanted == "prefill" && has_component(exported, "decode") && !has_encoder(exported))
+      continue;
+    fail(ErrorKind::kInvalidArgument,
+         "[generate] '{}' has no component '{}': it was not exported for generation (--task "
+         "generation)",
+         exported.directory().string(), wanted);
+  }
 }
 
 }  // namespace
 
 double GenerationStats::prefill_tokens_per_second() const {
-  return prefill_seconds > 0 ? static_cast<double>(prompt_tokens) / prefill_seconds : 0;
+  const auto read = static_cast<double>(prompt_tokens - cached_tokens);
+  return prefill_seconds > 0 ? read / prefill_seconds : 0;
 }
 double GenerationStats::decode_tokens_per_second() const {
   return decode_seconds > 0 ? static_cast<double>(decoded_tokens) / decode_seconds : 0;
@@ -351,21 +408,14 @@ Generator Generator::open(const std::filesystem::path& directory, const RunOptio
                           const Sink& sink) {
   const auto start = std::chrono::steady_clock::now();
   const ExportedModel exported = ExportedModel::from_pretrained(directory, {.run = options}, sink);
-  for (const std::string_view wanted : {"prefill", "decode"}) {
-    const auto has_name = [&](const auto& component) { return component.first == wanted; };
-    if (std::ranges::none_of(exported.components(), has_name)) {
-      fail(ErrorKind::kInvalidArgument,
-           "[generate] '{}' has no component '{}': it was not exported for generation (--task "
-           "generation)",
-           directory.string(), wanted);
-    }
-  }
+  check_components(exported);
   auto impl = std::make_unique<GeneratorImpl>();
   impl->directory = directory;
   impl->sink = sink;
   impl->config_json = exported.config();
   impl->generation_config_json = exported.generation_config();
   for (const char* component : {"prefill", "decode"}) {
+    if (!has_component(exported, component)) continue;
     const ExportedComponent& part = exported.component(component);
     impl->ranges.merge(exporters::ranges_of(part.metadata, part.program.inputs()));
   }
@@ -378,6 +428,7 @@ Generator Generator::open(const std::filesystem::path& directory, const RunOptio
   }
   impl->load_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  impl->loaded = generation::memory_use();
   return Generator(std::move(impl));
 }
 
@@ -437,13 +488,28 @@ GeneratedText Generator::chat(std::span<const ChatMessage> messages, const Gener
 }
 
 GeneratedText Generator::continue_ids(std::vector<int64_t> prompt_ids,
-                                      const GenerationConfig& config, const OnText& on_text) {
+                                      const GenerationConfig& config, const OnText& on_text,
+                                      bool goes_on) {
   generation::check_config(config);
   const std::vector<std::vector<int64_t>> prompts =
       checked_prompts(std::span(&prompt_ids, 1), config);
-  GeneratedText out = run_text(tokenizer(), *impl_, job_of(*impl_, prompts, config), on_text);
+  Job job = job_of(*impl_, prompts, config);
+  job.goes_on = goes_on;
+  GeneratedText out = run_text(tokenizer(), *impl_, job, on_text);
   out.prompt_ids = prompts[0];
   return out;
+}
+
+GeneratedText Conversation::say(std::string_view text, const GenerationConfig& config,
+                                const OnText& on_text) {
+  std::vector<ChatMessage> messages = messages_;
+  messages.push_back({.role = "user", .content = std::string(text)});
+  const Tokenizer& tokenizer = generator_->tokenizer();
+  GeneratedText answer = generator_->continue_ids(
+      tokenizer.encode(tokenizer.apply_chat_template(messages), false), config, on_text, true);
+  messages.push_back({.role = "assistant", .content = answer.text});
+  messages_ = std::move(messages);
+  return answer;
 }
 
 }  // namespace tranship

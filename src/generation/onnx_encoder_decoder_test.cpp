@@ -43,15 +43,30 @@ std::vector<Ids> new_ids(const GenerationResult& result) {
   return out;
 }
 
+/// Every form of a cache beside an encoder.
+struct Form {
+  std::optional<std::string> fusions;
+  GenerationOptions options;
+};
+
+std::vector<Form> forms() {
+  const GenerationOptions slots = {.cache_implementation = "static", .max_cache_len = 30};
+  GenerationOptions blocks = slots;
+  blocks.multi_token_decode = true;
+  return {{{}, slots}, {{}, blocks}, {"cpu", {}}, {"cpu", slots}, {"cpu", blocks}};
+}
+
 class Tiny : public onnx::NeedsOnnxRuntime {
  protected:
   explicit Tiny(const std::string& name) : model_(golden_model(name)) {}
 
   Checkpoint checkpoint() const { return Checkpoint::synthetic(model_["config"].dump()); }
 
-  Generator exported(OnnxConfig config = {}) const {
+  Generator exported(OnnxConfig config = {}, const GenerationOptions& options = {}) const {
     config.dynamic = true;
-    OnnxExporter().export_for_generation(checkpoint(), config).save_pretrained(folder_.path());
+    OnnxExporter()
+        .export_for_generation(checkpoint(), config, options)
+        .save_pretrained(folder_.path());
     return Generator::open(folder_.path(), {}, no_warnings());
   }
   static Sink no_warnings() {
@@ -79,6 +94,36 @@ TEST_F(TinyT5, a_padded_batch_gives_the_tokens_of_transformers) {
       const GenerationResult alone = generator.generate(std::span(&prompts[i], 1), config_of(run));
       EXPECT_EQ(alone.sequences[0].new_ids, expected[i]) << "alone: " << i;
     }
+  }
+}
+
+TEST_F(TinyT5, every_form_of_its_cache_gives_the_tokens_of_transformers) {
+  for (const Form& form : forms()) {
+    SCOPED_TRACE(form.fusions.value_or("plain") + " " + form.options.cache_implementation);
+    Generator generator = exported({.ort_fusions = form.fusions}, form.options);
+    for (const Json& run : model_["runs"]) {
+      if (run.contains("decoder_input_ids")) continue;
+      EXPECT_EQ(new_ids(generator.generate(run["prompts"].get<std::vector<Ids>>(), config_of(run))),
+                run["new_ids"].get<std::vector<Ids>>());
+    }
+  }
+}
+
+TEST_F(TinyT5, every_form_reads_a_beginning_in_pieces_and_at_once) {
+  OnnxConfig config;
+  config.graph_inputs = std::vector<std::string>{"attention_mask", "decoder_attention_mask"};
+  const Json run = model_["runs"][0];
+  const Ids prompt = run["prompts"][0].get<Ids>();
+  const Tensor ids = Tensor::of(std::span(prompt), {1, std::ssize(prompt)});
+  const NamedTensors inputs = {{"input_ids", ids},
+                               {"decoder_input_ids", Tensor::of(Ids{2, 5, 9, 11, 4}, {1, 5})}};
+  const Ids expected = new_ids(exported(config).generate_from(inputs, config_of(run)))[0];
+  for (const Form& form : forms()) {
+    Generator generator =
+        exported({.ort_fusions = form.fusions, .graph_inputs = config.graph_inputs}, form.options);
+    GenerationConfig chunked = config_of(run);
+    chunked.prefill_chunk_size = 2;
+    EXPECT_EQ(new_ids(generator.generate_from(inputs, chunked))[0], expected);
   }
 }
 
@@ -241,6 +286,17 @@ TEST_F(TinyWhisper, sounds_give_the_tokens_of_transformers) {
     EXPECT_EQ(new_ids(generator.generate_from(batch, config)), expected);
     const NamedTensors alone = {{"input_features", row_of(batch.at("input_features"), 1)}};
     EXPECT_EQ(new_ids(generator.generate_from(alone, config))[0], expected[1]);
+  }
+}
+
+TEST_F(TinyWhisper, every_form_of_its_cache_gives_the_tokens_of_transformers) {
+  for (const Form& form : forms()) {
+    SCOPED_TRACE(form.fusions.value_or("plain") + " " + form.options.cache_implementation);
+    exported({.ort_fusions = form.fusions}, form.options);
+    const Json run = model_["runs"][0];
+    Generator generator = with_config(run["generation_config"]);
+    EXPECT_EQ(new_ids(generator.generate_from(sounds(), generator.generation_config())),
+              run["new_ids"].get<std::vector<Ids>>());
   }
 }
 

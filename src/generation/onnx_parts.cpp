@@ -4,14 +4,15 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "exporters/ports.h"
 
 namespace tranship::generation {
 namespace {
 
 constexpr std::string_view kLogits = "logits";
 
-/// Transformers' name for what a decoder keeps of an encoder.
-constexpr std::string_view kReadOnly = ".cross_attention_cache.";
+using exporters::kCounter;
+using exporters::kCrossCache;
 
 }  // namespace
 
@@ -24,20 +25,28 @@ bool is_token_port(const onnx::ValueInfo& port) {
   return port.dtype == DType::kI64 && port.shape.size() == 2;
 }
 
-std::vector<CachePart> find_cache(const onnx::Session& prefill, const onnx::Session& decode) {
-  std::vector<CachePart> parts;
+bool is_counter(const onnx::ValueInfo& port) {
+  return port.name.ends_with(kCounter) && port.name.find(kCrossCache) == std::string::npos &&
+         port.dtype == DType::kI64 && port.shape.empty();
+}
+
+CacheParts find_cache(const onnx::Session* prefill, const onnx::Session& decode) {
+  CacheParts parts;
   std::vector<std::string> missing;
   for (const onnx::ValueInfo& input : decode.inputs()) {
     if (!input.name.starts_with(kCacheIn)) continue;
+    if (is_counter(input)) {
+      parts.counters.push_back(input.name);
+      continue;
+    }
     const std::string name = input.name.substr(kCacheIn.size());
-    parts.push_back({name, input.name, std::string(kCacheOut) + name,
-                     name.find(kReadOnly) != std::string::npos});
-    if (find_port(prefill.outputs(), parts.back().prefill_output) == nullptr) {
+    const CachePart part = {name,        input.name,  std::string(kCacheOut) + name,
+                            input.dtype, input.shape, name.find(kCrossCache) != std::string::npos};
+    if (prefill != nullptr && find_port(prefill->outputs(), name) == nullptr)
       missing.push_back("prefill's " + name);
-    }
-    if (find_port(decode.outputs(), parts.back().decode_output) == nullptr) {
-      missing.push_back("decode's " + parts.back().decode_output);
-    }
+    if (find_port(decode.outputs(), part.decode_output) == nullptr)
+      missing.push_back("decode's " + part.decode_output);
+    (part.is_read_only ? parts.read_only : parts.kept).push_back(part);
   }
   if (!missing.empty()) {
     fail(ErrorKind::kCorrupt, "[generate] parts of the cache go into decode and never come out: {}",
@@ -47,12 +56,14 @@ std::vector<CachePart> find_cache(const onnx::Session& prefill, const onnx::Sess
 }
 
 onnx::Session open_component(const std::filesystem::path& directory, const std::string& component,
-                             const RunOptions& options, const Sink& sink) {
+                             const RunOptions& options,
+                             const std::shared_ptr<onnx::WeightPool>& weights, const Sink& sink) {
   onnx::Session session = onnx::Session::open(directory / (component + ".onnx"),
                                               {.library = options.library,
                                                .intra_op_threads = options.threads,
                                                .device = options.device,
-                                               .config = options.session_config},
+                                               .config = options.session_config,
+                                               .weights = weights},
                                               sink);
   const onnx::ValueInfo* logits = find_port(session.outputs(), kLogits);
   if (logits == nullptr || logits->shape.size() != 3 || !is_floating(logits->dtype)) {
@@ -98,17 +109,6 @@ Logits last_logits(const onnx::Value& logits, std::vector<float>& buffer) {
             std::as_writable_bytes(out), out.size());
   }
   return {buffer, vocab_size, vocab_size};
-}
-
-void append_ones(std::vector<int64_t>& mask, int64_t num_rows, int64_t num_columns) {
-  const auto rows = static_cast<size_t>(num_rows), columns = static_cast<size_t>(num_columns);
-  mask.resize(rows * (columns + 1));
-  for (size_t row = rows; row-- > 0;) {  // rows move apart, the last one first
-    const auto from = mask.begin() + static_cast<std::ptrdiff_t>(row * columns);
-    const auto to = mask.begin() + static_cast<std::ptrdiff_t>(row * (columns + 1));
-    std::copy_backward(from, from + num_columns, to + num_columns);
-    to[num_columns] = 1;
-  }
 }
 
 }  // namespace tranship::generation

@@ -31,8 +31,22 @@ class ScriptedModel : public CausalModel {
   Logits prefill(const PromptBatch& batch) override {
     prompts = batch;
     steps.clear();
+    extended.clear();
     return say();
   }
+  /// Says its script from the beginning.
+  Logits extend(std::span<const int64_t> ids) override {
+    extended.assign(ids.begin(), ids.end());
+    steps.clear();
+    return say();
+  }
+  bool rewind(int64_t length) override {
+    rewound = length;
+    return can_rewind;
+  }
+  void set_chunk_size(int64_t num_tokens) override { chunk_size = num_tokens; }
+  Room room() const override { return kept; }
+  Use use() const override { return {}; }
   Logits decode(std::span<const int64_t> ids) override {
     steps.emplace_back(ids.begin(), ids.end());
     return say();
@@ -41,6 +55,11 @@ class ScriptedModel : public CausalModel {
   PromptBatch prompts;
   std::vector<Ids> steps;  // what decode() was given
   float unsaid = -1;       // the logit of all other tokens
+  Ids extended;            // what extend() was given last
+  int64_t rewound = -1;    // what rewind() was given last
+  bool can_rewind = true;
+  int64_t chunk_size = -1;
+  Room kept = {};
 
  private:
   Logits say() {

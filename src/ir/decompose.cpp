@@ -62,13 +62,13 @@ Value visible_keys(Graph& g, const Attention& a, Shape q, Shape k, Value key_mas
   return and_if_present(keep, key_mask ? unsqueeze(key_mask, {1, 2}) : Value());
 }
 
-namespace {
-
 double lowest(DType dtype) {
   if (dtype == DType::kF16) return -65504;
   if (dtype == DType::kBF16) return -3.3895313892515355e38;
   return std::numeric_limits<float>::lowest();
 }
+
+namespace {
 
 Value attention(Graph& g, const Attention& a, std::span<const Value> in) {
   Value q = in[0] * a.scale;

@@ -14,6 +14,9 @@ std::vector<Value> decompose(Graph& to, const Op& op, std::span<const Value> ope
 /// An activation in terms of primitives. slope: of kLeakyRelu alone.
 Value decompose_activation(ActivationKind fn, Value x, Value slope = {});
 
+/// The lowest number of a dtype: what a score becomes that must not count.
+double lowest(DType dtype);
+
 /// Which keys the queries of an Attention may see, its bias apart: bool, broadcasting to [B, 1, S,
 /// T]; absent if all of them. q and k: the operands' shapes; key_mask: the op's, or absent.
 Value visible_keys(Graph& to, const Attention& attention, Shape q, Shape k, Value key_mask);

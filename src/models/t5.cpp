@@ -48,10 +48,10 @@ T5Config read(const Config& config) {
 }
 
 Tensor position_bias(Scope stack, const Dim& queries, const Dim& keys, const T5Config& c,
-                     bool bidirectional) {  // [1, H, S, T]
+                     bool bidirectional, Tensor first = {}) {  // [1, H, S, T]
   return relative_position_bias(
       stack / "block.0.layer.0.SelfAttention.relative_attention_bias", queries, keys, c.num_heads,
-      {c.relative_attention_num_buckets, c.relative_attention_max_distance, bidirectional});
+      {c.relative_attention_num_buckets, c.relative_attention_max_distance, bidirectional}, first);
 }
 
 /// Adds what the queries of x see of `all`.
@@ -109,9 +109,10 @@ Tensor encoder(Scope m, const ModelInputs& in, const T5Config& c) {
 Tensor decoder(Scope m, const ModelInputs& in, Tensor memory, const T5Config& c) {
   Tensor x = embedding(m / "embed_tokens", in.decoder_input_ids, c.vocab_size, c.d_model);
   const Dim length = x.shape()[1];
-  const AttentionOptions self = {.causal = true,
-                                 .key_mask = key_mask_of(in.decoder_attention_mask),
-                                 .bias = position_bias(m, length, in.past + length, c, false)};
+  const Tensor first = in.cache->first_slot();
+  const Dim keys = first ? in.cache->num_slots() : in.past + length;
+  const AttentionOptions self = Visibility(m.graph(), in, in.decoder_attention_mask, length)
+                                    .with_bias(position_bias(m, length, keys, c, false, first));
   const AttentionOptions cross = {.key_mask = key_mask_of(in.attention_mask)};
   for (int64_t i = 0; i < c.num_decoder_layers; ++i) {
     const Scope layer = m / "block" / i / "layer";

@@ -125,11 +125,10 @@ Tensor decoder(Scope m, const ModelInputs& in, Tensor memory, const WhisperConfi
     if (const auto symbol = size.as_symbol())
       g.set_range(*symbol, {.min = size == in.past ? 0 : 1, .max = c.max_target_positions});
   }
-  const Tensor positions = ir::iota(g, length) + ir::dim_to_tensor(g, in.past);
-  Tensor x = embedding(m / "embed_tokens", in.decoder_input_ids, c.vocab_size, c.d_model) +
-             embedding(m / "embed_positions", positions, c.max_target_positions, c.d_model);
-  const AttentionOptions options = {.causal = true,
-                                    .key_mask = key_mask_of(in.decoder_attention_mask)};
+  Tensor x =
+      embedding(m / "embed_tokens", in.decoder_input_ids, c.vocab_size, c.d_model) +
+      embedding(m / "embed_positions", places(g, in, length), c.max_target_positions, c.d_model);
+  const AttentionOptions options = Visibility(g, in, in.decoder_attention_mask, length).options();
   const Heads h = {c.decoder_attention_heads, c.d_model / c.decoder_attention_heads};
   for (int64_t i = 0; i < c.decoder_layers; ++i) {
     const Scope layer = m / "layers" / i;

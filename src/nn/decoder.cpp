@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "ir/decompose.h"
 #include "nn/last_token.h"
 
 namespace tranship::nn {
@@ -174,60 +175,58 @@ Tensor attend(Scope m, Tensor q, Tensor k, Tensor v, const Step& s, double scale
   return attention(m, q, all.keys, all.values, options);
 }
 
-namespace {
-
-/// The places of the queries among all tokens, i64 [S].
 Tensor places(ir::Graph& g, const ModelInputs& in, const Dim& length) {
   const Tensor first = in.cache->first_slot();
   return ir::iota(g, length) + (first ? first : ir::dim_to_tensor(g, in.past));
 }
 
-/// Which keys the queries of a layer see.
-class Visibility {
- public:
-  Visibility(ir::Graph& g, const ModelInputs& in, const Dim& length) : num_slots_(0) {
-    if (!in.cache->first_slot()) {
-      key_mask_ = key_mask_of(in.attention_mask);
-      return;
-    }
-    num_slots_ = in.cache->num_slots();
-    slots_ = ir::iota(g, num_slots_);
-    queries_ = ir::unsqueeze(places(g, in, length), {1});
-    seen_ = in.attention_mask;
-    if (!seen_) {
-      seen_ = ir::compare(ir::CompareKind::kLessEqual, slots_, queries_);
-    } else if (!(seen_.shape()[3] == num_slots_)) {
-      seen_ = ir::slice(seen_, 3, 0, num_slots_);
-    }
+Visibility::Visibility(ir::Graph& g, const ModelInputs& in, Tensor attention_mask,
+                       const Dim& length)
+    : num_slots_(0) {
+  if (!in.cache->first_slot()) {
+    key_mask_ = key_mask_of(attention_mask);
+    return;
   }
-
-  /// window: 0 if the layer has none.
-  AttentionOptions options(int64_t window) const {
-    AttentionOptions options;
-    if (slots_) {
-      options.bias = seen_slots(window);
-    } else {
-      options.causal = true;
-      options.key_mask = key_mask_;
-      if (window > 0) options.window = window;
-    }
-    return options;
+  num_slots_ = in.cache->num_slots();
+  slots_ = ir::iota(g, num_slots_);
+  queries_ = ir::unsqueeze(places(g, in, length), {1});
+  seen_ = attention_mask;
+  if (!seen_) {
+    seen_ = ir::compare(ir::CompareKind::kLessEqual, slots_, queries_);
+  } else if (!(seen_.shape()[3] == num_slots_)) {
+    seen_ = ir::slice(seen_, 3, 0, num_slots_);
   }
+}
 
- private:
-  /// bool, broadcasting to [B, 1, S, slots]. The mask says what is there; without one, all up to
-  /// the query's own slot is.
-  Tensor seen_slots(int64_t window) const {
-    if (window == 0) return seen_;
-    const Tensor oldest = queries_ - static_cast<double>(window);
-    return ir::logical_and(seen_, ir::compare(ir::CompareKind::kGreater, slots_, oldest));
+AttentionOptions Visibility::options(int64_t window) const {
+  AttentionOptions options;
+  if (slots_) {
+    options.bias = seen_slots(window);
+  } else {
+    options.causal = true;
+    options.key_mask = key_mask_;
+    if (window > 0) options.window = window;
   }
+  return options;
+}
 
-  Dim num_slots_;
-  Tensor key_mask_, slots_, queries_, seen_;
-};
+AttentionOptions Visibility::with_bias(Tensor bias) const {
+  AttentionOptions options = this->options();
+  if (options.bias) {  // of slots: a query sees its own, so one at least that is not hidden
+    const Tensor hidden = ir::scalar(bias.graph(), bias.dtype(), ir::lowest(bias.dtype()));
+    bias = ir::where(options.bias, bias, hidden);
+  }
+  options.bias = bias;
+  return options;
+}
 
-}  // namespace
+/// bool, broadcasting to [B, 1, S, slots]. The mask says what is there; without one, all up to
+/// the query's own slot is.
+Tensor Visibility::seen_slots(int64_t window) const {
+  if (window == 0) return seen_;
+  const Tensor oldest = queries_ - static_cast<double>(window);
+  return ir::logical_and(seen_, ir::compare(ir::CompareKind::kGreater, slots_, oldest));
+}
 
 Tensor each_layer(Scope m, Tensor x, const DecoderConfig& c, const ModelInputs& in,
                   const std::function<Tensor(Scope, Tensor, const Step&)>& layer) {
@@ -238,7 +237,7 @@ Tensor each_layer(Scope m, Tensor x, const DecoderConfig& c, const ModelInputs& 
   std::map<std::string, Rotary> tables;
   for (const auto& [type, rope] : c.rope)
     tables.emplace(type, rotary(rope, positions, c.head_dim, c.max_position_embeddings, m.dtype()));
-  const Visibility visibility(g, in, length);
+  const Visibility visibility(g, in, in.attention_mask, length);
   for (int64_t i = 0; i < c.num_hidden_layers; ++i) {
     const std::string& type = c.layer_types[static_cast<size_t>(i)];
     const int64_t window = type == "sliding_attention" ? c.sliding_window : 0;

@@ -53,6 +53,27 @@ int64_t read_size(const Config& config, std::string_view key, int64_t absent);
 /// num_labels, or the length of id2label, or 2.
 int64_t read_num_labels(const Config& config);
 
+/// The places of `length` new tokens among all, i64 [S].
+Tensor places(ir::Graph& g, const ModelInputs& in, const Dim& length);
+
+/// Which keys of its own the queries of a decoder's layer see.
+class Visibility {
+ public:
+  /// attention_mask: of the decoder's tokens, as ModelInputs has it; may be absent.
+  Visibility(ir::Graph& g, const ModelInputs& in, Tensor attention_mask, const Dim& length);
+
+  /// window: 0 if the layer has none.
+  AttentionOptions options(int64_t window = 0) const;
+  /// Adds `bias` [1, H, S, T] to the scores of what is seen.
+  AttentionOptions with_bias(Tensor bias) const;
+
+ private:
+  Tensor seen_slots(int64_t window) const;
+
+  Dim num_slots_;
+  Tensor key_mask_, slots_, queries_, seen_;
+};
+
 /// What a layer needs to know of the call.
 struct Step {
   const Rotary& rotary;

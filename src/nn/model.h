@@ -24,7 +24,7 @@ struct ModelInputs {
   Tensor position_ids;    // i64 [B, S]
   // Of an encoder-decoder, whose encoder has the inputs above.
   Tensor decoder_input_ids;       // i64 [B, S']
-  Tensor decoder_attention_mask;  // i64 [B, past + S']
+  Tensor decoder_attention_mask;  // i64 [B, past + S'], or of slots as above
   Tensor encoder_hidden_states;   // [B, S, hidden]: what the encoder gave; absent: it is to be run
 
   Dim past = 0;                    // cached tokens before input_ids, or before decoder_input_ids

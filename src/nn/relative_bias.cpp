@@ -37,7 +37,7 @@ int64_t bucket_of(int64_t distance, const RelativeBuckets& buckets) {
 }
 
 Tensor relative_position_bias(Scope m, const Dim& queries, const Dim& keys, int64_t heads,
-                              const RelativeBuckets& buckets) {
+                              const RelativeBuckets& buckets, Tensor first) {
   check_buckets(buckets);
   ir::Graph& g = m.graph();
   const int64_t far = buckets.max_distance;  // beyond, all distances are one
@@ -46,7 +46,8 @@ Tensor relative_position_bias(Scope m, const Dim& queries, const Dim& keys, int6
   const Tensor learned = embedding(m, ir::constant(g, tranship::Tensor::of(table, {2 * far + 1})),
                                    buckets.num_buckets, heads);
   const auto limit = static_cast<double>(far);
-  const Tensor query = ir::iota(g, queries) + ir::dim_to_tensor(g, keys - queries);
+  const Tensor query =
+      ir::iota(g, queries) + (first ? first : ir::dim_to_tensor(g, keys - queries));
   Tensor distance = ir::iota(g, keys) - ir::unsqueeze(query, {1});  // [queries, keys]
   distance = ir::binary(ir::BinaryKind::kMin, distance, ir::scalar(g, DType::kI64, limit));
   distance = ir::binary(ir::BinaryKind::kMax, distance, ir::scalar(g, DType::kI64, -limit));

@@ -18,10 +18,11 @@ struct RelativeBuckets {
 /// Source: modeling_t5.py _relative_position_bucket (5.23).
 int64_t bucket_of(int64_t distance, const RelativeBuckets& buckets);
 
-/// A bias for `heads` heads: [1, heads, queries, keys]. The last query stands at the last key.
+/// A bias for `heads` heads: [1, heads, queries, keys]. `first`, i64 scalar: the key at which the
+/// first query stands; absent: the last query stands at the last key.
 /// Weight: weight [num_buckets, heads]. Errors: invalid_argument for fewer than 4 buckets, or a
 /// max_distance that is not over half of their number, or over 65 536.
 Tensor relative_position_bias(Scope m, const Dim& queries, const Dim& keys, int64_t heads,
-                              const RelativeBuckets& buckets);
+                              const RelativeBuckets& buckets, Tensor first = {});
 
 }  // namespace tranship::nn

@@ -29,13 +29,15 @@ class LayerCache : public nn::Cache {
   const std::vector<nn::KeyValue>& layers() const { return layers_; }
   const std::vector<nn::KeyValue>& cross_layers() const { return cross_layers_; }
   const std::vector<KeptState>& states() const { return states_; }
-  /// Of a cache of slots: the counters after the call, one a layer.
+  /// Of a cache of slots: the counters after the call, one a layer; and how many of the encoder's
+  /// keys there are.
   const std::vector<ir::Value>& counters() const { return counters_; }
+  const std::vector<ir::Value>& cross_counters() const { return cross_counters_; }
 
  protected:
   std::vector<nn::KeyValue> layers_, cross_layers_;
   std::vector<KeptState> states_;
-  std::vector<ir::Value> counters_;
+  std::vector<ir::Value> counters_, cross_counters_;
 };
 
 /// Caches that begin empty: a layer's keys and values are what it has just made.
@@ -67,34 +69,34 @@ class GrowingCache : public LayerCache {
   DType dtype_ = DType::kF32;
 };
 
-/// Errors: unsupported: caches of slots hold a decoder's own keys and values only.
-[[noreturn]] void fail_without_slots();
-
 /// A cache of slots has nothing but keys and values. Errors: unsupported for anything else.
 class SlotLayers : public LayerCache {
  public:
-  nn::KeyValue cross(int64_t, const ir::Shape&, const std::function<nn::KeyValue()>&) override {
-    fail_without_slots();
-  }
-  ir::Value state(int64_t, std::string_view, const ir::Type&) override { fail_without_slots(); }
+  ir::Value state(int64_t, std::string_view, const ir::Type&) override;
 };
 
 /// Caches with slots, "input.<name>.layers.0.keys" and so on: each call writes its keys and values
-/// in place, from where the layer's counter says, and raises the counter.
+/// in place, from where the layer's counter says, and raises the counter. Those of an encoder stay
+/// as they are.
 class SlotCache : public SlotLayers {
  public:
-  SlotCache(ir::Graph& graph, std::string name, ir::Dim num_slots);
+  /// cross_name: of the encoder's keys and values.
+  SlotCache(ir::Graph& graph, std::string name, std::string cross_name, ir::Dim num_slots);
   nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
+  nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
+                     const std::function<nn::KeyValue()>& make) override;
   ir::Value first_slot() override { return counter(0); }
   ir::Dim num_slots() const override { return num_slots_; }
 
  private:
-  ir::Value input(int64_t layer, std::string_view part, DType dtype, ir::Shape shape);
+  ir::Value input(const std::string& name, int64_t layer, std::string_view part, DType dtype,
+                  ir::Shape shape);
   ir::Value counter(int64_t layer);
 
   ir::Graph& graph_;
-  std::string name_;
+  std::string name_, cross_name_;
   ir::Dim num_slots_;
+  DType dtype_ = DType::kF32;
   std::vector<ir::Value> before_;  // the counters that came in
 };
 
@@ -105,6 +107,8 @@ class FreshSlotCache : public SlotLayers {
   /// length: of the tokens; at most num_slots.
   FreshSlotCache(ir::Graph& graph, ir::Dim length, ir::Dim num_slots);
   nn::KeyValue update(int64_t layer, ir::Value keys, ir::Value values) override;
+  nn::KeyValue cross(int64_t layer, const ir::Shape& shape,
+                     const std::function<nn::KeyValue()>& make) override;
   ir::Value first_slot() override;
   ir::Dim num_slots() const override { return length_; }
 

@@ -17,6 +17,7 @@ using nn::ModelOutputs;
 constexpr std::string_view kSelfCache = ".self_attention_cache";
 constexpr std::string_view kCrossCache = ".cross_attention_cache";
 constexpr std::string_view kEncoderOutputs = "encoder_outputs";
+constexpr const char* kCacheLength = "cache_length";  // the axis of slots
 
 /// A graph in the making: what it takes.
 struct Call {
@@ -81,11 +82,8 @@ class Builder {
 
   /// A prompt, or tokens, with a cache of slots.
   void add_with_slots(const std::vector<std::string>& optional_inputs) {
-    const int64_t slots = *options_.max_cache_len;
-    if (slots < 1) {
-      fail(ErrorKind::kInvalidArgument, "[task] max_cache_len is {}, expected 1 or more", slots);
-    }
-    const Dim length = Dim::symbol("sequence"), cache_length = Dim::symbol("cache_length");
+    const int64_t slots = num_slots();
+    const Dim length = Dim::symbol("sequence"), cache_length = Dim::symbol(kCacheLength);
     Call prefill("prefill");
     prefill.graph->set_range("sequence", {.min = 1, .max = slots});
     FreshSlotCache fresh(*prefill.graph, length, slots);
@@ -95,13 +93,11 @@ class Builder {
     finish(std::move(prefill), first, fresh, false);
 
     Call decode("decode");
-    SlotCache cache(*decode.graph, cache_name(), cache_length);
+    SlotCache cache(*decode.graph, cache_name(), "", cache_length);
     decode.in.cache = &cache;
-    add_inputs(decode, optional_inputs, options_.multi_token_decode ? length : Dim(1), 0,
-               cache_length);
+    add_inputs(decode, optional_inputs, decode_length("sequence"), 0, cache_length);
     const ModelOutputs next = generate(decode);
     finish(std::move(decode), next, cache, true);
-    result_.sizes.emplace("cache_length", slots);
   }
 
   void add_decode(const std::vector<std::string>& optional_inputs) {
@@ -142,6 +138,27 @@ class Builder {
     add_encoder_outputs(call, encoder, optional_inputs);
     add_decoder_inputs(call, optional_inputs, Dim::symbol("decoder_sequence"), 0);
     finish_decoder(std::move(call), encoder, cache, false);
+  }
+
+  /// prefill and decode of a decoder beside an encoder, whose own keys and values stand in slots.
+  void add_decoder_with_slots(const EncoderOutputs& encoder,
+                              const std::vector<std::string>& optional_inputs) {
+    const int64_t slots = num_slots();
+    const Dim length = Dim::symbol("decoder_sequence"), cache_length = Dim::symbol(kCacheLength);
+    Call prefill("prefill");
+    prefill.graph->set_range("decoder_sequence", {.min = 1, .max = slots});
+    FreshSlotCache fresh(*prefill.graph, length, slots);
+    prefill.in.cache = &fresh;
+    add_encoder_outputs(prefill, encoder, optional_inputs);
+    add_decoder_inputs(prefill, optional_inputs, length, 0, slots);
+    finish_decoder(std::move(prefill), encoder, fresh, false);
+
+    Call decode("decode");
+    SlotCache cache(*decode.graph, cache_part(kSelfCache), cache_part(kCrossCache), cache_length);
+    decode.in.cache = &cache;
+    add_encoder_outputs(decode, encoder, optional_inputs);
+    add_decoder_inputs(decode, optional_inputs, decode_length("decoder_sequence"), 0, cache_length);
+    finish_decoder(std::move(decode), encoder, cache, true);
   }
 
   void add_decoder_decode(const EncoderOutputs& encoder,
@@ -240,6 +257,16 @@ class Builder {
   }
   std::string cache_part(std::string_view part) const { return cache_name() + std::string(part); }
 
+  /// Of a static cache; that its axis has so many, unless somebody says otherwise, is noted.
+  int64_t num_slots() {
+    const int64_t slots = *options_.max_cache_len;
+    if (slots < 1) {
+      fail(ErrorKind::kInvalidArgument, "[task] max_cache_len is {}, expected 1 or more", slots);
+    }
+    result_.sizes.emplace(kCacheLength, slots);
+    return slots;
+  }
+
   /// How many tokens decode takes; `symbol` is the axis if it stays open.
   Dim decode_length(std::string_view symbol) const {
     return options_.multi_token_decode ? Dim::symbol(symbol) : Dim(1);
@@ -259,24 +286,30 @@ class Builder {
       in.input_ids = call.argument("input_ids", {batch, length});
     }
     for (const std::string& name : optional_inputs) {
-      if (name == "attention_mask") {
-        in.attention_mask = slots ? call.argument(name, {batch, 1, length, *slots}, DType::kBool)
-                                  : call.argument(name, {batch, past + length});
-      }
+      if (name == "attention_mask") in.attention_mask = add_mask(call, name, length, past, slots);
       if (name == "token_type_ids") in.token_type_ids = call.argument(name, {batch, length});
       if (name == "position_ids") in.position_ids = call.argument(name, {batch, length});
     }
   }
 
   void add_decoder_inputs(Call& call, const std::vector<std::string>& optional_inputs,
-                          const Dim& length, const Dim& past) const {
+                          const Dim& length, const Dim& past,
+                          const std::optional<Dim>& slots = {}) const {
     const Dim batch = Dim::symbol("batch");
     call.in.past = past;
     call.in.decoder_input_ids = call.argument("decoder_input_ids", {batch, length});
     for (const std::string& name : optional_inputs) {
       if (name == "decoder_attention_mask")
-        call.in.decoder_attention_mask = call.argument(name, {batch, past + length});
+        call.in.decoder_attention_mask = add_mask(call, name, length, past, slots);
     }
+  }
+
+  /// Of tokens, or bool of slots.
+  static ir::Value add_mask(Call& call, const std::string& name, const Dim& length, const Dim& past,
+                            const std::optional<Dim>& slots) {
+    const Dim batch = Dim::symbol("batch");
+    return slots ? call.argument(name, {batch, 1, length, *slots}, DType::kBool)
+                 : call.argument(name, {batch, past + length});
   }
 
   /// The encoder's states, and which of them are padding.
@@ -334,8 +367,8 @@ class Builder {
     if (has_slots) signature.max_cache_len = *options_.max_cache_len;
     add_layers(component, name, has_slots ? Kind::kSlots : Kind::kAppend, cache.layers(),
                cache.counters(), takes_cache);
-    add_layers(component, cache_part(kCrossCache), Kind::kReadOnly, cache.cross_layers(), {},
-               takes_cache);
+    add_layers(component, cache_part(kCrossCache), Kind::kReadOnly, cache.cross_layers(),
+               cache.cross_counters(), takes_cache);
     add_kept_states(component, cache.states(), takes_cache);
     signature.num_cache_layers = std::ssize(cache.layers());
     if (!cache.states().empty()) {
@@ -375,8 +408,9 @@ class Builder {
       add_state(component, layer + "keys", kind, layers[i].keys, takes_cache);
       add_state(component, layer + "values", kind, layers[i].values, takes_cache);
       if (counters.empty()) continue;
-      add_state(component, layer + "cumulative_length", ir::State::Kind::kCounter, counters[i],
-                takes_cache);
+      const bool is_fixed = kind == ir::State::Kind::kReadOnly;
+      add_state(component, layer + "cumulative_length", is_fixed ? kind : ir::State::Kind::kCounter,
+                counters[i], takes_cache);
     }
   }
 
@@ -554,9 +588,12 @@ TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& opti
          builder.selected().architecture->name);
   }
   if (builder.is_encoder_decoder()) {
-    if (options.max_cache_len) fail_without_slots();
     const std::vector<std::string> optional_inputs = builder.optional_inputs({});
     const auto encoder = builder.add_encoder(optional_inputs);
+    if (options.max_cache_len) {
+      builder.add_decoder_with_slots(encoder, optional_inputs);
+      return builder.finish_program(sink);
+    }
     builder.add_decoder_prefill(encoder, optional_inputs);
     builder.add_decoder_decode(encoder, optional_inputs);
     return builder.finish_program(sink);

@@ -68,12 +68,12 @@ TaskProgram forward(const CheckpointData& checkpoint, const TaskOptions& options
 
 /// Components "prefill" (the prompt; gives the cache) and "decode" (one token, with a growing cache
 /// in and out). With max_cache_len the cache has slots (its axis is cache_length), and the mask is
-/// bool [batch, 1, queries, slots]: which slots each query sees. An encoder-decoder has an
-/// "encoder" before them, whose states both take; the keys and values that prefill makes of these
-/// go into decode and come out unchanged. With last_token_logits the mask says which token
-/// is a row's last: padding may stand on either side. Errors: those of forward(); unsupported for
-/// an architecture that does not generate, and for a cache of slots where layers keep something
-/// else than keys and values.
+/// bool [batch, 1, queries, slots]: which slots each query sees (of an encoder-decoder, the mask of
+/// its decoder). An encoder-decoder has an "encoder" before them, whose states both take; the keys
+/// and values that prefill makes of these go into decode and come out unchanged. With
+/// last_token_logits the mask says which token is a row's last: padding may stand on either side.
+/// Errors: those of forward(); unsupported for an architecture that does not generate, and for a
+/// cache of slots where layers keep something else than keys and values.
 TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& options,
                        const Sink& sink = {});
 

@@ -1,4 +1,5 @@
 // As generation_config.json, and as the config.json that stands in for it.
+#include "checkpoint/config.h"
 #include "fuzz.h"
 #include "generation/generation_config.h"
 #include "generation/speech.h"
@@ -7,6 +8,8 @@ using namespace tranship;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text = fuzz::text_of(data, size);
+  // Each reading below begins with this one; where it fails nothing is left to try.
+  if (!fuzz::accepts([&] { Config::parse("generation_config.json", text); })) return 0;
   const auto read = [](std::string_view generation_config, std::string_view config) {
     fuzz::accepts([&] {
       const auto parsed = GenerationConfig::from_json(generation_config, config);

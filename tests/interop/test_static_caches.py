@@ -1,6 +1,7 @@
 """Caches of fixed length: PyTorch writes them in place, ONNX Runtime gets them as inputs and outputs of one shape."""
 
 import copy
+import dataclasses
 import json
 
 import pytest
@@ -10,7 +11,7 @@ from transformers.exporters import ExportedModel
 
 import reference
 import reference_cases
-from conftest import ROOT, check_logits
+from conftest import ROOT, assert_close, check_logits
 
 SLOTS = 48
 STATIC = ("--cache-implementation=static", f"--max-cache-len={SLOTS}")
@@ -122,3 +123,62 @@ def test_names_are_those_of_transformers_own_export(export):
     assert ours.graph_signature.user_inputs == theirs.graph_signature.user_inputs
     assert ours.call_spec.in_spec == theirs.call_spec.in_spec
     assert ours.call_spec.out_spec == theirs.call_spec.out_spec
+
+
+PAIRS = reference_cases.encoder_decoder_cases()
+
+
+@pytest.mark.parametrize("name", ["t5_default", "t5_long", "whisper_default"])
+def test_a_decoder_beside_an_encoder_returns_what_the_cached_model_returns(name, export, no_grad):
+    case = PAIRS[name]
+    golden = json.loads((ROOT / f"tests/golden/logits/generation_{name}.json").read_text())
+    folder = export(case.config, "--task", "generation", *STATIC, to="onnx")
+    exported = ExportedModel.from_pretrained(folder)
+    model = reference.build(case)
+    for run in golden["runs"]:
+        encoder, cache, seen = None, None, 0
+        for step in run["steps"]:
+            inputs = reference.as_tensors(step["inputs"])
+            if step["component"] == "encoder":
+                if "input_features" in inputs:
+                    inputs["input_features"] = inputs["input_features"].float()
+                encoder = model.get_encoder()(**inputs)
+                continue
+            seen += inputs["decoder_input_ids"].shape[1]
+            runner = exported.runners["prefill" if cache is None else "decode"]
+            result = runner(**inputs, encoder_outputs=encoder, **({} if cache is None else {"past_key_values": cache}))
+            cache = result.past_key_values
+            assert type(cache) is transformers.EncoderDecoderCache
+            assert type(cache.self_attention_cache) is type(cache.cross_attention_cache) is transformers.StaticCache
+            expected = step["outputs"]["logits"]
+            values = torch.tensor(expected["values"]).reshape(expected["shape"])
+            assert_close(result.logits, values, case.config, seen)
+            assert {int(layer.cumulative_length) for layer in cache.self_attention_cache.layers} == {seen}
+            states = encoder.last_hidden_state.shape[1]
+            assert {int(layer.cumulative_length) for layer in cache.cross_attention_cache.layers} == {states}
+
+
+@pytest.mark.parametrize("name", ["t5_default", "whisper_default"])
+def test_names_beside_an_encoder_are_those_of_transformers_own_export(name, export, no_grad):
+    """Transformers gives both halves of the cache as many layers as the encoder has."""
+    case = PAIRS[name]
+    is_text = name.startswith("t5")
+    config = {**case.config, **({"num_decoder_layers": case.config["num_layers"]} if is_text else {})}
+    case = dataclasses.replace(case, config=config)
+    masks = "attention_mask,decoder_attention_mask" if is_text else "decoder_attention_mask"
+    inputs = reference.as_tensors(case.prompts[1][0])
+    length = 20 if "input_features" in inputs else inputs["input_ids"].shape[1]
+    sizes = f"--static=batch=2,sequence={length}" if is_text else "--static=batch=2"
+    folder = export(config, "--task", "generation", *STATIC, sizes, f"--graph-inputs={masks}", to="dynamo")
+    ours = ExportedModel.from_pretrained(folder).components["decode"].program
+    settings = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
+    if "input_features" in inputs:
+        inputs["input_features"] = inputs["input_features"].float()
+    theirs = transformers.exporters.DynamoExporter().export_for_generation(
+        reference.build(case),
+        inputs,
+        config=transformers.exporters.DynamoConfig(dynamic=True),
+        generation_config=transformers.GenerationConfig(cache_implementation="static", max_cache_len=SLOTS, **settings),
+    ).components["decode"].program
+    assert sorted(ours.graph_signature.user_inputs) == sorted(theirs.graph_signature.user_inputs)
+    assert ours.call_spec.in_spec == theirs.call_spec.in_spec

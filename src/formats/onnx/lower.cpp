@@ -469,10 +469,13 @@ void Lowering::lower_iota(const Node& n) {
 }
 
 void Lowering::lower_linear(const Node& n) {
-  std::vector<std::string> inputs = {flat(n.inputs[0]), full(n.inputs[1])};
+  const bool has_bias = n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent;
   const ValueId y = n.outputs[0];
+  if (!wanted(y).empty() && !has_bias && shape(y).rank() > 2 && target_.fusions == Provider::kCpu)
+    return lower_last_linear(n, wanted(y));
+  std::vector<std::string> inputs = {flat(n.inputs[0]), full(n.inputs[1])};
   std::string name = n.name;
-  if (n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent) {
+  if (has_bias) {
     const Node* user = only_user(y);
     const bool is_fused = target_.fusions && user != nullptr &&
                           user->kind() == OpKind::kActivation &&

@@ -39,13 +39,16 @@ void add_data_file(const TensorProto& tensor, ModelSummary& summary) {
   }
 }
 
-/// What an external tensor's entries say; 0 for a length that is not a number.
+/// What an external tensor's entries say; 0 for what is not a number.
 void read_external(const TensorProto& tensor, WeightInfo& info) {
   for (const auto& entry : tensor.external_data()) {
     const std::string& value = entry.value();
+    const auto read = [&](uint64_t& number) {
+      std::from_chars(value.data(), value.data() + value.size(), number);
+    };
     if (entry.key() == "location") info.data_file = value;
-    if (entry.key() == "length")
-      std::from_chars(value.data(), value.data() + value.size(), info.size_bytes);
+    if (entry.key() == "length") read(info.size_bytes);
+    if (entry.key() == "offset") read(info.offset);
   }
 }
 
@@ -108,21 +111,10 @@ std::map<std::string, size_t> count_reads(const GraphProto& graph) {
   return reads;
 }
 
-void find_in_place(const GraphProto& graph, ModelSummary& summary) {
-  constexpr int kPastKey = 3, kPresentKey = 1;
-  std::set<std::string> inputs, outputs;
-  for (const ValueInfo& input : summary.inputs) inputs.insert(input.name);
-  for (const ValueInfo& output : summary.outputs) outputs.insert(output.name);
-  const std::map<std::string, size_t> reads = count_reads(graph);
-  for (const auto& node : graph.node()) {
-    if (node.op_type() != "GroupQueryAttention") continue;
-    for (int i = 0; i < 2; ++i) {
-      if (node.input_size() <= kPastKey + i || node.output_size() <= kPresentKey + i) continue;
-      const std::string &from = node.input(kPastKey + i), &to = node.output(kPresentKey + i);
-      if (inputs.contains(from) && outputs.contains(to) && reads.at(from) == 1)
-        summary.in_place.emplace(from, to);
-    }
-  }
+std::set<std::string> names_of(const google::protobuf::RepeatedPtrField<ValueInfoProto>& values) {
+  std::set<std::string> names;
+  for (const ValueInfoProto& value : values) names.insert(value.name());
+  return names;
 }
 
 ModelProto parse(const MappedFile& file) {
@@ -138,6 +130,23 @@ ModelProto parse(const MappedFile& file) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> find_in_place(const GraphProto& graph) {
+  constexpr int kPastKey = 3, kPresentKey = 1;
+  const std::set<std::string> inputs = names_of(graph.input()), outputs = names_of(graph.output());
+  const std::map<std::string, size_t> reads = count_reads(graph);
+  std::map<std::string, std::string> found;
+  for (const auto& node : graph.node()) {
+    if (node.op_type() != "GroupQueryAttention") continue;
+    for (int i = 0; i < 2; ++i) {
+      if (node.input_size() <= kPastKey + i || node.output_size() <= kPresentKey + i) continue;
+      const std::string &from = node.input(kPastKey + i), &to = node.output(kPresentKey + i);
+      if (inputs.contains(from) && outputs.contains(to) && reads.at(from) == 1)
+        found.emplace(from, to);
+    }
+  }
+  return found;
+}
 
 ::onnx::ModelProto read_model(const std::filesystem::path& path) {
   return parse(*MappedFile::open(path));
@@ -165,7 +174,7 @@ ModelSummary read_summary(const MappedFile& file) {
     summary.outputs.push_back(read_value(path, value));
   summary.num_nodes = static_cast<size_t>(graph.node_size());
   count_nodes(graph, summary);
-  find_in_place(graph, summary);
+  summary.in_place = find_in_place(graph);
   return summary;
 }
 

@@ -21,6 +21,7 @@ struct WeightInfo {
   std::vector<int64_t> shape;  // as the file says it
   uint64_t size_bytes = 0;     // where it lies
   std::string data_file;       // empty: inside the .onnx
+  uint64_t offset = 0;         // in data_file
 };
 
 struct ModelSummary {

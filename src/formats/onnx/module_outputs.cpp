@@ -12,7 +12,8 @@
 namespace tranship::onnx {
 namespace {
 
-constexpr std::array<std::string_view, 3> kOperators = {"Gemm", "Gather", "LayerNormalization"};
+constexpr std::array<std::string_view, 4> kOperators = {"Gemm", "FusedMatMul", "Gather",
+                                                        "LayerNormalization"};
 
 /// The module that a node stands for; empty if it stands for none.
 std::string module_of(const ::onnx::NodeProto& node) {

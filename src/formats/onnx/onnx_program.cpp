@@ -13,6 +13,7 @@
 #include "formats/onnx/fusions/experts.h"
 #include "formats/onnx/fusions/packed_projections.h"
 #include "formats/onnx/lower.h"
+#include "formats/onnx/read_model.h"
 #include "ir/source_writer.h"
 #include "onnx-ml.pb.h"
 #include "passes/passes.h"
@@ -67,6 +68,8 @@ struct OnnxProgram::Impl {
   void lower(const ir::Program& program);
   void place(const Parameters& parameters, const std::vector<std::string>& used);
   void add_weight(const std::string& name, ::onnx::GraphProto* graph);
+  /// Errors: invalid_argument for an unknown component.
+  const ::onnx::GraphProto& graph(const std::string& component) const;
   std::string data_file(size_t component) const { return names[component] + ".onnx.data"; }
   std::string write_data(AtomicFile& file, const Sink& sink) const;
 };
@@ -210,13 +213,20 @@ OnnxProgram OnnxProgram::lower(const ir::Program& program, const OnnxOptions& op
 
 std::vector<std::string> OnnxProgram::components() const { return impl_->names; }
 
-size_t OnnxProgram::num_nodes(const std::string& component) const {
-  for (size_t i = 0; i < impl_->names.size(); ++i) {
-    if (impl_->names[i] == component)
-      return static_cast<size_t>(impl_->models[i].graph().node_size());
+const ::onnx::GraphProto& OnnxProgram::Impl::graph(const std::string& component) const {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == component) return models[i].graph();
   }
   fail(ErrorKind::kInvalidArgument, "[onnx] there is no component '{}'; there are {}", component,
-       listed(impl_->names));
+       listed(names));
+}
+
+size_t OnnxProgram::num_nodes(const std::string& component) const {
+  return static_cast<size_t>(impl_->graph(component).node_size());
+}
+
+std::map<std::string, std::string> OnnxProgram::in_place(const std::string& component) const {
+  return find_in_place(impl_->graph(component));
 }
 
 std::vector<PlannedFile> OnnxProgram::files() const {

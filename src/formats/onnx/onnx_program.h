@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,6 +45,9 @@ class OnnxProgram {
   std::vector<std::string> components() const;
   /// Nodes of a component's main graph. Errors: invalid_argument for an unknown component.
   size_t num_nodes(const std::string& component) const;
+  /// Inputs that a component can write where they are, with the outputs that this gives. Errors: as
+  /// num_nodes().
+  std::map<std::string, std::string> in_place(const std::string& component) const;
   /// Sizes are exact. For Weights::kReference the data files of Transformers' layout are there, but
   /// empty.
   std::vector<PlannedFile> files() const;

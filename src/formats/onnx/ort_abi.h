@@ -26,7 +26,8 @@ struct OrtTensorInfo;  // OrtTensorTypeAndShapeInfo
 struct OrtMemoryInfo;
 struct OrtAllocator;
 struct OrtIoBinding;
-struct OrtCudaOptions;  // OrtCUDAProviderOptionsV2
+struct OrtCudaOptions;       // OrtCUDAProviderOptionsV2
+struct OrtPrepackedWeights;  // OrtPrepackedWeightsContainer
 
 /// What a status says went wrong (the numbers are ONNX Runtime's).
 enum class OrtErrorCode : int {
@@ -125,6 +126,12 @@ struct OrtApi {
                                      size_t* count);
   void (*ClearBoundInputs)(OrtIoBinding*);
   void (*ClearBoundOutputs)(OrtIoBinding*);
+  OrtStatus* (*AddInitializer)(OrtSessionOptions*, const char* name, const OrtValue*);
+  OrtStatus* (*CreatePrepackedWeightsContainer)(OrtPrepackedWeights**);
+  void (*ReleasePrepackedWeightsContainer)(OrtPrepackedWeights*);
+  OrtStatus* (*CreateSessionWithPrepackedWeightsContainer)(const OrtEnv*, const char* path,
+                                                           const OrtSessionOptions*,
+                                                           OrtPrepackedWeights*, OrtSession**);
   OrtStatus* (*GetTensorMemoryInfo)(const OrtValue*, const OrtMemoryInfo**);
   OrtStatus* (*SessionOptionsAppendExecutionProvider_CUDA_V2)(OrtSessionOptions*,
                                                               const OrtCudaOptions*);
@@ -198,6 +205,11 @@ inline constexpr auto kOrtSlots = std::to_array<OrtSlot>({
     {"GetBoundOutputValues", 140, offsetof(OrtApi, GetBoundOutputValues)},
     {"ClearBoundInputs", 141, offsetof(OrtApi, ClearBoundInputs)},
     {"ClearBoundOutputs", 142, offsetof(OrtApi, ClearBoundOutputs)},
+    {"AddInitializer", 150, offsetof(OrtApi, AddInitializer)},
+    {"CreatePrepackedWeightsContainer", 166, offsetof(OrtApi, CreatePrepackedWeightsContainer)},
+    {"ReleasePrepackedWeightsContainer", 167, offsetof(OrtApi, ReleasePrepackedWeightsContainer)},
+    {"CreateSessionWithPrepackedWeightsContainer", 168,
+     offsetof(OrtApi, CreateSessionWithPrepackedWeightsContainer)},
     {"GetTensorMemoryInfo", 194, offsetof(OrtApi, GetTensorMemoryInfo)},
     {"SessionOptionsAppendExecutionProvider_CUDA_V2", 204,
      offsetof(OrtApi, SessionOptionsAppendExecutionProvider_CUDA_V2)},

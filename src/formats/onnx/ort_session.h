@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,7 +45,8 @@ struct SessionState {
   OrtDevice device;
   std::vector<ValueInfo> inputs;
   std::vector<ValueInfo> outputs;
-  OrtSessionPtr session;  // last: released before the log it writes to
+  std::shared_ptr<WeightPool> weights;  // that the session looks at
+  OrtSessionPtr session;                // last: released before the log it writes to
 };
 
 /// Errors: invalid_argument if there is no such name, with those there are. `role` is "input" or

@@ -10,6 +10,7 @@
 #include "formats/onnx/ort_cpus.h"
 #include "formats/onnx/ort_library.h"
 #include "formats/onnx/ort_session.h"
+#include "formats/onnx/weight_pool.h"
 
 namespace tranship::onnx {
 namespace {
@@ -258,6 +259,10 @@ void explain_half_floats(const std::filesystem::path& path, const std::string& d
   }
 }
 
+bool shares_weights(const SessionOptions& options) {
+  return options.weights && options.device == "cpu";
+}
+
 /// Sets a session up; `create` has ONNX Runtime load the model.
 template <class Create>
 std::unique_ptr<SessionState> load(const std::filesystem::path& path, const SessionOptions& options,
@@ -268,6 +273,8 @@ std::unique_ptr<SessionState> load(const std::filesystem::path& path, const Sess
   state->device = device;
   const OrtApi& api = library.api();
   const OrtSessionOptionsPtr made = make_options(*state, options);
+  state->weights = options.weights;
+  if (shares_weights(options)) options.weights->lend(path, made.get());
   OrtSession* raw = nullptr;
   try {
     state->succeed(create(api, library.env(), made.get(), &raw), "loading the model",
@@ -290,7 +297,9 @@ Session Session::open(const std::filesystem::path& path, const SessionOptions& o
                       const Sink& sink) {
   const auto create = [&](const OrtApi& api, const OrtEnv* env, const OrtSessionOptions* made,
                           OrtSession** session) {
-    return api.CreateSession(env, path.c_str(), made, session);
+    if (!shares_weights(options)) return api.CreateSession(env, path.c_str(), made, session);
+    return api.CreateSessionWithPrepackedWeightsContainer(env, path.c_str(), made,
+                                                          options.weights->prepacked(), session);
   };
   return Session(load(path, options, sink, create));
 }

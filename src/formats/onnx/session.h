@@ -18,6 +18,8 @@
 
 namespace tranship::onnx {
 
+class WeightPool;
+
 /// How much ONNX Runtime rewrites a graph when it loads it.
 enum class GraphOptimization { kNone, kBasic, kExtended, kAll };
 
@@ -42,6 +44,9 @@ struct SessionOptions {
   LogLevel log_level = LogLevel::kWarning;
   /// Session configuration by ONNX Runtime's own keys ("session.disable_prepacking": "1").
   std::map<std::string, std::string> config = {};
+  /// Sessions with the same one have their weights in memory once (on the CPU; another device has
+  /// its own). Of the session's library.
+  std::shared_ptr<WeightPool> weights = {};
 };
 
 /// An input or an output of a graph.

@@ -80,6 +80,13 @@ std::string Emitter::placeholder(const std::string& wanted, const ir::Type& type
   return name;
 }
 
+std::string Emitter::size_placeholder(const ir::Dim& size) {
+  const std::string name = unique("size");
+  append(sym_int_values_, ",\n", fmt::format(R"("{}":{})", name, symbols_.size(size)));
+  sizes_.emplace(size.text(), name);
+  return named_sym_int(name);
+}
+
 void Emitter::set_origin(const ir::Dim& size, const std::string& tensor, int64_t axis) {
   if (!size.is_static()) origins_.emplace(size.text(), Origin{tensor, axis});
 }

@@ -20,8 +20,10 @@ class Emitter {
 
   /// A graph's input. -> its name, `wanted` or that with a number behind it.
   std::string placeholder(const std::string& wanted, const ir::Type& type);
-  /// A name for an input that is no tensor.
-  std::string constant_placeholder(const std::string& wanted) { return unique(wanted); }
+  /// An input that is a size. -> it, as an argument.
+  std::string size_placeholder(const ir::Dim& size);
+  /// A name for what is no tensor: an input that is a constant, a sub-graph.
+  std::string other_name(const std::string& wanted) { return unique(wanted); }
   /// Where a size can be read from: an axis of a tensor. The first one counts.
   void set_origin(const ir::Dim& size, const std::string& tensor, int64_t axis);
   /// The same for all axes of a tensor.
@@ -50,6 +52,8 @@ class Emitter {
   /// A size as an argument: an int, or what the graph computes.
   std::string size(const ir::Dim& dim);
   std::string sizes(const std::vector<ir::Dim>& dims);
+  /// What the graph calls a size that is not a number.
+  std::string size_name(const ir::Dim& dim);
   /// Stops a run in which two sizes differ.
   void check_equal(const ir::Dim& a, const ir::Dim& b);
 
@@ -77,7 +81,6 @@ class Emitter {
   /// The name of a size that is computed.
   std::string sym_int(std::string_view target, const std::vector<Operand>& operands,
                       const ir::Dim& value);
-  std::string size_name(const ir::Dim& dim);
   std::string compute_size(const ir::Dim& dim);
   std::string factor_size(const ir::Dim::Factor& factor);
 

@@ -137,8 +137,11 @@ std::string only_output(const Node& node) {
 
 }  // namespace
 
+/// Lists of what sub-graphs are given have sizes among the tensors: PyTorch writes no other.
 std::vector<Actual> actuals_of(const Argument& argument, const Scope& scope) {
   const auto tensor = [&](const std::string& name) -> Actual {
+    if (const auto size = scope.numbers.find(name); size != scope.numbers.end())
+      return size->second;
     const auto it = scope.tensors.find(name);
     if (it == scope.tensors.end())
       fail(ErrorKind::kCorrupt, "the tensor '{}' is used before it is made", name);

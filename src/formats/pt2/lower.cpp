@@ -77,7 +77,7 @@ class GraphLowering {
 
   void add_input(const Leaf& leaf) {
     if (!leaf.constant.empty()) {
-      user_inputs_.push_back({emit_.constant_placeholder(leaf.name), leaf.constant});
+      user_inputs_.push_back({emit_.other_name(leaf.name), leaf.constant});
       return;
     }
     const ir::ValueId id = input_of(graph_, leaf.port);

@@ -23,12 +23,31 @@ std::vector<std::string> as_arguments(const std::vector<std::string>& names) {
   return arguments;
 }
 
-/// A sub-graph that is being written: its Inputs are its own placeholders. A constant that it needs
-/// as a tensor is one more.
+/// The symbols that a graph reads and none of its inputs has; those of its sub-graphs too.
+std::set<std::string> missing_symbols(const Graph& graph) {
+  std::set<std::string> missing, known;
+  for (const Node& node : graph.nodes()) {
+    if (node.kind() == ir::OpKind::kInput) {
+      for (const ir::Dim& size : as<ir::Input>(*node.op).shape.dims)
+        if (auto symbol = size.as_symbol()) known.insert(*symbol);
+      continue;
+    }
+    missing.merge(ir::symbols(*node.op));
+    for (const auto& sub : node.graphs) missing.merge(missing_symbols(*sub));
+    if (const auto born = ir::born_symbol(*node.op)) known.insert(*born);
+  }
+  std::erase_if(missing, [&](const std::string& symbol) { return known.contains(symbol); });
+  return missing;
+}
+
+/// A sub-graph that is being written: its Inputs are its own placeholders, and so are `sizes`. A
+/// constant that it needs as a tensor is one more.
 class SubGraph {
  public:
-  SubGraph(const Graph& graph, const SymbolTable& symbols, Unsupported& unsupported)
+  SubGraph(const Graph& graph, const std::vector<ir::Dim>& sizes, const SymbolTable& symbols,
+           Unsupported& unsupported)
       : graph_(graph), emit_(symbols), lowering_(graph, emit_, unsupported) {
+    for (const ir::Dim& size : sizes) sizes_.push_back(emit_.size_placeholder(size));
     for (const Node* node : graph.inputs()) {
       const ir::Type& type = graph.type(node->outputs[0]);
       const std::string name = add_input(type);
@@ -46,7 +65,9 @@ class SubGraph {
     return lowering_.constants();
   }
   std::string json(bool gives_tensor) const {
-    return emit_.json(as_arguments(inputs_), as_arguments(results_), gives_tensor);
+    std::vector<std::string> arguments = as_arguments(inputs_);
+    arguments.insert(arguments.end(), sizes_.begin(), sizes_.end());
+    return emit_.json(arguments, as_arguments(results_), gives_tensor);
   }
 
  private:
@@ -73,6 +94,7 @@ class SubGraph {
   Emitter emit_;
   Lowering lowering_;
   std::vector<std::string> inputs_, results_;
+  std::vector<std::string> sizes_;  // as arguments
 };
 
 }  // namespace
@@ -88,12 +110,25 @@ void Lowering::separate(std::vector<std::vector<std::string>>& lists) {
   }
 }
 
+/// What the graphs are given besides tensors. They stand among these, as PyTorch writes sizes that
+/// a body reads.
+std::vector<ir::Dim> Lowering::sizes_for(const HigherOrder& operation) const {
+  std::set<std::string> symbols = operation.symbols;
+  for (const auto& [name, graph] : operation.graphs) symbols.merge(missing_symbols(*graph));
+  std::vector<ir::Dim> sizes;
+  for (const std::string& symbol : symbols) {
+    if (emit_.is_known(ir::Dim::symbol(symbol))) sizes.push_back(ir::Dim::symbol(symbol));
+  }
+  return sizes;
+}
+
 void Lowering::say_higher_order(const Node& n, std::string_view target,
                                 const HigherOrder& operation) {
+  const std::vector<ir::Dim> sizes = sizes_for(operation);
   std::vector<SubGraph> graphs;
   graphs.reserve(operation.graphs.size());
   for (const auto& [name, graph] : operation.graphs)
-    graphs.emplace_back(*graph, emit_.symbols(), unsupported_);
+    graphs.emplace_back(*graph, sizes, emit_.symbols(), unsupported_);
   std::vector<std::vector<std::string>> lists = operation.lists;
   for (size_t owner = 0; owner < graphs.size(); ++owner) {
     for (size_t i = 0; i < graphs[owner].constants().size(); ++i) {
@@ -112,10 +147,12 @@ void Lowering::say_higher_order(const Node& n, std::string_view target,
   for (const std::string& argument : operation.before) operands.push_back({"", argument});
   for (size_t i = 0; i < graphs.size(); ++i) {
     const auto& [name, graph] = operation.graphs[i];
-    operands.push_back({"", fmt::format(R"({{"as_graph":{{"name":"{}","graph":{}}}}})", name,
-                                        graphs[i].json(name == "while_loop_cond_graph"))});
+    operands.push_back(
+        {"", fmt::format(R"({{"as_graph":{{"name":"{}","graph":{}}}}})", emit_.other_name(name),
+                         graphs[i].json(name == "while_loop_cond_graph"))});
   }
   separate(lists);
+  for (const ir::Dim& size : sizes) lists.back().push_back(emit_.size_name(size));
   for (const std::vector<std::string>& list : lists) operands.push_back({"", as_tensors(list)});
   std::vector<ir::Type> types = operation.extra;
   for (const ValueId id : n.outputs) types.push_back(type(id));
@@ -136,7 +173,20 @@ void Lowering::lower_if(const Node& n) {
       {.before = {as_tensor(tensor(n.inputs[0]))},
        .graphs = {{"true_graph", n.graphs[0].get()}, {"false_graph", n.graphs[1].get()}},
        .lists = {tensors(std::span(n.inputs).subspan(1))},
-       .extra = {}});
+       .extra = {},
+       .symbols = {}});
+}
+
+/// The symbols in the shape of what a scan stacks: Inductor makes room for that, and knows symbols
+/// only from the scan's operands and its length (2.13).
+std::set<std::string> Lowering::stacked_symbols(const Node& scan) const {
+  std::set<std::string> symbols;
+  for (const ValueId id : std::span(scan.outputs).subspan(as<ir::Scan>(*scan.op).num_carried)) {
+    for (int64_t axis = 0; axis < shape(id).rank(); ++axis) {
+      if (axis > 0 || !shape(id)[axis].as_symbol()) symbols.merge(shape(id)[axis].symbols());
+    }
+  }
+  return symbols;
 }
 
 void Lowering::lower_scan(const Node& n) {
@@ -150,7 +200,8 @@ void Lowering::lower_scan(const Node& n) {
        .graphs = {{"scan_combine_graph", n.graphs[0].get()}},
        .lists = {tensors(inputs.first(carried)), tensors(inputs.subspan(carried, scanned)),
                  tensors(inputs.subspan(carried + scanned))},
-       .extra = {}});
+       .extra = {},
+       .symbols = stacked_symbols(n)});
 }
 
 namespace {
@@ -248,7 +299,8 @@ void Lowering::lower_loop(const Node& n) {
                     .graphs = {{"while_loop_cond_graph", condition.get()},
                                {"while_loop_body_graph", body.get()}},
                     .lists = {std::move(state), std::move(captured)},
-                    .extra = {{DType::kI64, {}}, {DType::kBool, {}}}});
+                    .extra = {{DType::kI64, {}}, {DType::kBool, {}}},
+                    .symbols = {}});
 }
 
 }  // namespace tranship::pt2

@@ -326,6 +326,73 @@ const std::vector<ir::State> kSlotStates = {
     {.name = "k", .kind = ir::State::Kind::kSlots, .input = "input.k", .output = "output.k"},
     {.name = "n", .kind = ir::State::Kind::kCounter, .input = "input.n", .output = "output.n"}};
 
+constexpr const char* kTwoScans = R"(graph g
+  %x = Input {name="x", dtype=f32, shape=[l, b, 8]}
+  %s = Input {name="s", dtype=f32, shape=[b, 8]}
+  %t, %a = Scan(%s, %x) {num_carried=1, num_scanned=1}
+    graph one
+      %s = Input {name="s", dtype=f32, shape=[b, 8]}
+      %x = Input {name="x", dtype=f32, shape=[b, 8]}
+      %n = Binary(%s, %x) {fn=add}
+      output s %n
+      output y %x
+    end
+  %u, %c = Scan(%t, %a) {num_carried=1, num_scanned=1}
+    graph two
+      %s = Input {name="s", dtype=f32, shape=[b, 8]}
+      %x = Input {name="x", dtype=f32, shape=[b, 8]}
+      %n = Binary(%s, %x) {fn=mul}
+      output s %n
+      output y %x
+    end
+  output c %c
+end
+)";
+
+TEST(LowerGraph, sub_graphs_have_names_of_their_own) {
+  const Json json = parse_json("test", "graph", lower(kTwoScans).graph.graph);
+  std::vector<std::string> names;
+  for (const Json& node : json["nodes"]) {
+    for (const Json& input : node["inputs"]) {
+      if (input["arg"].contains("as_graph")) names.push_back(input["arg"]["as_graph"]["name"]);
+    }
+  }
+  EXPECT_THAT(names, ElementsAre("scan_combine_graph", "scan_combine_graph_1"));
+}
+
+TEST(LowerGraph, a_scan_gets_the_sizes_of_what_it_stacks) {
+  const Json json = parse_json("test", "graph", lower(kTwoScans).graph.graph);
+  EXPECT_EQ(shown_node(json["nodes"][0]), "sym_size_int = aten.sym_size.int(x, 1)");
+  const Json& scan = json["nodes"][1]["inputs"];
+  EXPECT_EQ(scan[3]["arg"].dump(), R"({"as_tensors":[{"name":"sym_size_int"}]})");
+  const Json& body = scan[0]["arg"]["as_graph"]["graph"];
+  EXPECT_EQ(body["inputs"].back().dump(), R"({"as_sym_int":{"as_name":"size"}})");
+  EXPECT_THAT(body["sym_int_values"]["size"].dump(), HasSubstr("Symbol('s1'"));
+}
+
+TEST(LowerGraph, a_sub_graph_gets_the_sizes_that_it_reads) {
+  const Lowered lowered = lower(R"(graph g
+  %x = Input {name="x", dtype=f32, shape=[b, 8]}
+  %p = Input {name="p", dtype=bool, shape=[]}
+  %y = If(%p)
+    graph yes
+      %i = Iota {count=b}
+      output y %i
+    end
+    graph no
+      %c = Constant {value=i64[](0)}
+      %i = Full(%c) {shape=[b]}
+      output y %i
+    end
+  output y %y
+end
+)");
+  const Json node = parse_json("test", "graph", lowered.graph.graph)["nodes"][1];
+  EXPECT_EQ(node["inputs"].back()["arg"].dump(), R"({"as_tensors":[{"name":"sym_size_int"}]})");
+  EXPECT_THAT(listing(node["inputs"][1]["arg"]["as_graph"]["graph"].dump()),
+              HasSubstr("arange = aten.arange.default(size, "));
+}
+
 TEST(LowerGraph, slots_and_their_counter_are_written_in_place) {
   const Lowered lowered =
       lower(std::string(kSlots) + "  output output.k %w\n  output output.n %m\nend\n", kSlotStates);

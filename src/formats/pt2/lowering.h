@@ -103,10 +103,13 @@ class Lowering {
     std::vector<std::pair<std::string, const ir::Graph*>> graphs;
     std::vector<std::vector<std::string>> lists;  // of tensors; graphs' constants join the last
     std::vector<ir::Type> extra;                  // results in front of the node's own
+    std::set<std::string> symbols;  // sizes that the graphs are given whatever they read
   };
   void say_higher_order(const ir::Node& n, std::string_view target, const HigherOrder& operation);
   void separate(std::vector<std::vector<std::string>>& lists);
   std::vector<std::string> tensors(std::span<const ir::ValueId> ids);
+  std::vector<ir::Dim> sizes_for(const HigherOrder& operation) const;
+  std::set<std::string> stacked_symbols(const ir::Node& scan) const;
   void lower_if(const ir::Node& n);
   void lower_loop(const ir::Node& n);
   void lower_scan(const ir::Node& n);

@@ -73,6 +73,13 @@ void Lowering::lower_rms_norm(const Node& n) {
   form(y).merged = emit_.node("Reshape", {normed, emit_.shape({0, 0, shape(x)[1] * shape(x)[3]})});
 }
 
+/// A Gemm gives a matrix, which ONNX Runtime copies to give it an output's shape; of logits that
+/// is as much memory again.
+void Lowering::lower_last_linear(const Node& n, const std::string& output) {
+  set(n, emit_.contrib("FusedMatMul", {full(n.inputs[0]), full(n.inputs[1])},
+                       {Attribute::of("transB", 1)}, n.name, {output})[0]);
+}
+
 /// The tables have a row a token: that is what the positions count.
 void Lowering::lower_rope(const Node& n) {
   const Shape &x = shape(n.inputs[0]), &table = shape(n.inputs[1]);
