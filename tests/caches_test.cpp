@@ -196,40 +196,62 @@ struct Form {
   int64_t slots_at_run = kSlots;  // the buffers' length, whatever the export said
 };
 
-/// The last run of a case, whose batch is padded on the left, with its padding on the right: the
-/// tokens that each row has in common with the others get what `logits` says they got there.
-GoldenCase padded_right(const GoldenCase& golden, const std::vector<Tensor>& logits) {
-  GoldenCase moved = golden;
-  const Tensor mask = golden.runs[0][0].inputs.at(kMask);
-  const int64_t rows = mask.shape()[0], length = mask.shape()[1];
+const std::vector<Form> kForms = {{"growing_blocks", false, true},
+                                  {"slots", true, false},
+                                  {"slots_blocks", true, true},
+                                  {"slots_blocks_longer", true, true, kSlots + 9}};
+
+/// How many places of padding each row of a case's only run has, on the left.
+std::vector<int64_t> padding_of(const GoldenCase& golden) {
+  const Tensor& mask = golden.runs[0][0].inputs.at(kMask);
+  const int64_t length = mask.shape()[1];
   std::vector<int64_t> pads;
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = 0; row < mask.shape()[0]; ++row) {
     pads.push_back(0);
     while (mask.at(row * length + pads.back()) == 0) ++pads.back();
   }
-  const int64_t common = length - *std::ranges::max_element(pads);
-  for (size_t step = 0; step < moved.runs[0].size(); ++step) {
-    GoldenCall& call = moved.runs[0][step];
+  return pads;
+}
+
+/// Puts the padding of a case's only run on the right of its prompts.
+void move_padding_right(GoldenCase& golden) {
+  const std::vector<int64_t> pads = padding_of(golden);
+  const int64_t length = golden.runs[0][0].inputs.at(kMask).shape()[1];
+  for (GoldenCall& call : golden.runs[0]) {
     for (auto& [name, tensor] : call.inputs) {
       const int64_t width = tensor.shape()[1];
       if (width < length) continue;
       const Tensor before = tensor;
-      for (int64_t i = 0; i < rows * length; ++i) {
-        const int64_t row = i / length, from = (i % length + pads[row]) % length;
+      for (int64_t i = 0; i < std::ssize(pads) * length; ++i) {
+        const int64_t row = i / length;
+        const int64_t from = (i % length + pads[static_cast<size_t>(row)]) % length;
         tensor.set(row * width + i % length, before.at(row * width + from));
       }
     }
+  }
+}
+
+/// The only run of a case, whose batch is padded on the left, with its padding on the right: the
+/// tokens that each row has in common with the others get what `logits` says they got there.
+GoldenCase padded_right(const GoldenCase& golden, const std::vector<Tensor>& logits) {
+  GoldenCase moved = golden;
+  move_padding_right(moved);
+  const std::vector<int64_t> pads = padding_of(golden);
+  const int64_t length = golden.runs[0][0].inputs.at(kMask).shape()[1];
+  const int64_t common = length - *std::ranges::max_element(pads);
+  for (size_t step = 0; step < moved.runs[0].size(); ++step) {
     ExpectedOutput expected{.shape = logits[step].shape(), .positions = {}, .values = {}};
     const int64_t queries = expected.shape[1], size = expected.shape[2];
     for (int64_t i = 0; i < std::min(queries, common); ++i) expected.positions.push_back(i);
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t row = 0; row < std::ssize(pads); ++row) {
       for (const int64_t position : expected.positions) {
-        const int64_t from = row * queries + position + (queries == length ? pads[row] : 0);
+        const int64_t moved_by = queries == length ? pads[static_cast<size_t>(row)] : 0;
+        const int64_t from = row * queries + position + moved_by;
         for (int64_t i = 0; i < size; ++i)
           expected.values.push_back(static_cast<float>(logits[step].at(from * size + i)));
       }
     }
-    call.outputs = {{"logits", std::move(expected)}};
+    moved.runs[0][step].outputs = {{"logits", std::move(expected)}};
   }
   return moved;
 }
@@ -338,6 +360,87 @@ TEST_P(Padding, may_stand_on_the_right_too) {
     run_case(moved, built.program, OnnxSessions(built.program, target).runner());
 }
 
+/// What is expected of the last of a call's places alone.
+GoldenCase of_last_places(GoldenCase golden) {
+  for (auto& run : golden.runs) {
+    for (GoldenCall& call : run) {
+      const auto logits = call.outputs.find("logits");
+      if (logits == call.outputs.end()) continue;
+      ExpectedOutput& all = logits->second;
+      const int64_t rows = all.shape[0], size = all.shape[2];
+      const int64_t kept = static_cast<int64_t>(all.values.size()) / (rows * size);
+      ExpectedOutput last{.shape = {rows, 1, size}, .positions = {}, .values = {}};
+      for (int64_t row = 0; row < rows; ++row) {
+        const auto begin = all.values.begin() + ((row + 1) * kept - 1) * size;
+        last.values.insert(last.values.end(), begin, begin + size);
+      }
+      all = std::move(last);
+    }
+  }
+  return golden;
+}
+
+std::vector<std::string> generating_cases() {
+  std::vector<std::string> names = golden_cases();
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with("generation_"); });
+  return names;
+}
+
+class LastToken : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LastToken, has_the_logits_that_it_has_among_all) {
+  const GoldenCase golden = of_last_places(read_golden(GetParam()));
+  tasks::TaskOptions options;
+  options.graph_inputs = optional_inputs_of(golden);
+  options.last_token_logits = true;
+  const tasks::TaskProgram built = tasks::generation(golden_checkpoint(golden), options);
+  for (const tasks::Signature& signature : built.signatures)
+    EXPECT_EQ(signature.last_token_logits, signature.output_class.find("LM") != std::string::npos);
+  run_case(golden, built.program, in_interpreter(built.program));
+  for (const onnx::OnnxOptions& target : kTargets)
+    run_case(golden, built.program, OnnxSessions(built.program, target).runner());
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, LastToken, ::testing::ValuesIn(generating_cases()),
+                         [](const auto& tested) { return tested.param; });
+
+/// Prompts in prefill and in decode, with caches that grow and with slots; padding on the right.
+class LastTokenOfForm : public ::testing::TestWithParam<std::tuple<std::string, Form>> {};
+
+TEST_P(LastTokenOfForm, is_found_by_the_mask) {
+  const auto& [name, form] = GetParam();
+  GoldenCase golden = read_golden(name);
+  golden.runs = {golden.runs.back()};
+  const GoldenCase expected = of_last_places(golden);
+  const Tensor mask = golden.runs[0][0].inputs.at(kMask);
+  for (const bool on_the_right : {false, true}) {
+    GoldenCase one = expected;
+    if (on_the_right) move_padding_right(one);
+    if (form.has_slots) one = with_slot_masks(one, form.slots_at_run);
+    if (form.prompts_in_decode) one = in_decode(one);
+    tasks::TaskOptions options;
+    options.graph_inputs = optional_inputs_of(one);
+    options.multi_token_decode = form.prompts_in_decode;
+    options.last_token_logits = true;
+    if (form.has_slots) options.max_cache_len = kSlots;
+    const tasks::TaskProgram built = tasks::generation(golden_checkpoint(one), options);
+    NamedTensors cache;
+    if (form.prompts_in_decode)
+      cache = empty_cache(built.program, mask.shape()[0], form.slots_at_run);
+    run_case(one, built.program, in_interpreter(built.program), cache);
+    for (const onnx::OnnxOptions& target : kTargets)
+      run_case(one, built.program, OnnxSessions(built.program, target).runner(), cache);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, LastTokenOfForm,
+                         ::testing::Combine(::testing::Values("generation_llama_default",
+                                                              "generation_qwen3_default"),
+                                            ::testing::ValuesIn(kForms)),
+                         [](const auto& tested) {
+                           return std::get<0>(tested.param) + "_" + std::get<1>(tested.param).name;
+                         });
+
 /// A window counts padding, so that it sees other tokens where that stands elsewhere.
 std::vector<std::string> cases_without_windows() {
   std::vector<std::string> names = cases_of_decoders();
@@ -360,11 +463,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, Slots, ::testing::ValuesIn(cases_of_decoders())
 
 INSTANTIATE_TEST_SUITE_P(Golden, Caches,
                          ::testing::Combine(::testing::ValuesIn(cases()),
-                                            ::testing::Values(Form{"growing_blocks", false, true},
-                                                              Form{"slots", true, false},
-                                                              Form{"slots_blocks", true, true},
-                                                              Form{"slots_blocks_longer", true,
-                                                                   true, kSlots + 9})),
+                                            ::testing::ValuesIn(kForms)),
                          [](const auto& tested) {
                            return std::get<0>(tested.param) + "_" + std::get<1>(tested.param).name;
                          });

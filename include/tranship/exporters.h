@@ -125,6 +125,10 @@ struct GenerationOptions {
   std::optional<int64_t> max_cache_len = {};  // of a static cache, which needs it
   /// decode takes any number of tokens, so that it serves the prompt too; else one.
   bool multi_token_decode = false;
+  /// Logits of each row's last token alone, [batch, 1, vocab], as with logits_to_keep = 1 in
+  /// Transformers: a prompt's other tokens need no head. The last token is what the mask says,
+  /// padding on either side.
+  bool last_token_logits = false;
   /// Which components to export; absent: all. Names that there are: decompose_for_generation().
   std::optional<std::vector<std::string>> components = {};
 };
@@ -139,8 +143,9 @@ struct ExportMetadata {
   std::string kwargs;   // JSON object: rank, shape and dtype of each argument
   std::string in_spec;  // PyTorch's tree specs, as its own JSON
   std::string out_spec;
-  std::string in_constants;   // JSON object
-  std::string out_constants;  // JSON list
+  std::string in_constants;    // JSON object
+  std::string out_constants;   // JSON list
+  int64_t logits_to_keep = 0;  // of each row, from the last token on; 0: all
 };
 
 /// An input or output of a program.

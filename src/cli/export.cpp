@@ -141,13 +141,15 @@ ModelFacts weigh(const Checkpoint& checkpoint, const Options& options, const Exp
       .cache_name = options.cache_name,
       .max_cache_len = options.generation.max_cache_len,
       .multi_token_decode = options.generation.multi_token_decode,
+      .last_token_logits = options.generation.last_token_logits,
       .ignored_config_keys = options.ignored_keys};
   return facts_of(build_task(made.task, checkpoint.data(), task_options, {}).program);
 }
 
 bool changes_generation(const GenerationOptions& generation) {
   return generation.cache_implementation != GenerationOptions().cache_implementation ||
-         generation.max_cache_len || generation.multi_token_decode || generation.components;
+         generation.max_cache_len || generation.multi_token_decode ||
+         generation.last_token_logits || generation.components;
 }
 
 /// A program that PyTorch captured has decided what a task would.
@@ -176,8 +178,8 @@ Export make_export(const Options& options, const Sink& sink) {
                                    : options.task;
   if (made.task != "generation" && changes_generation(generation_of(options))) {
     throw UsageError(
-        "--cache-implementation, --max-cache-len, --multi-token-decode and --components are for "
-        "exports that generate (--task generation)");
+        "--cache-implementation, --max-cache-len, --multi-token-decode, --last-token-logits and "
+        "--components are for exports that generate (--task generation)");
   }
   made.model = exporting(checkpoint, made.task, sink);
   if (options.dry_run) made.facts = weigh(checkpoint, options, made);
@@ -397,14 +399,19 @@ void add_generation_options(CLI::App& app, Options& options) {
                "decode takes any number of tokens, so that one graph serves the prompt and what "
                "follows; else one token a call.")
       ->group(group);
+  app.add_flag("--last-token-logits", generation.last_token_logits,
+               "Logits of each row's last token alone, [batch, 1, vocabulary]: all that generating "
+               "needs, and a prompt is read faster. By default of all tokens.")
+      ->group(group);
   add_list_option(app, "--components", options.components, "NAME,...",
                   "Exports only these of encoder, prefill and decode: with --multi-token-decode, "
                   "decode alone generates.")
       ->group(group);
-  add_list_option(app, "--also", options.also, "genai",
-                  "Also writes genai_config.json, so that onnxruntime-genai runs the directory: its "
-                  "loop feeds decode, as with --multi-token-decode. With --ort-fusions and --static "
-                  "batch=1 it writes its cache in place.")
+  add_list_option(
+      app, "--also", options.also, "genai",
+      "Also writes genai_config.json, so that onnxruntime-genai runs the directory: its "
+      "loop feeds decode, as with --multi-token-decode. With --ort-fusions and --static "
+      "batch=1 it writes its cache in place.")
       ->group(group);
 }
 

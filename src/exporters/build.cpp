@@ -105,6 +105,7 @@ Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_
       .cache_name = options.cache_name,
       .max_cache_len = cache_slots(generation),
       .multi_token_decode = generation.multi_token_decode,
+      .last_token_logits = generation.last_token_logits,
       .ignored_config_keys = options.ignored_config_keys};
   Built built;
   built.task = task;
@@ -207,8 +208,7 @@ void check_components(const std::vector<std::string>& given,
                       const std::vector<std::string>& names) {
   const std::vector<std::string> missing = without(names, given), unknown = without(given, names);
   if (missing.empty() && unknown.empty()) return;
-  fail(ErrorKind::kInvalidArgument,
-       "[export] the components are {}: {}{}{}", listed(names),
+  fail(ErrorKind::kInvalidArgument, "[export] the components are {}: {}{}{}", listed(names),
        missing.empty() ? "" : "there is no configuration for " + listed(missing),
        missing.empty() || unknown.empty() ? "" : ", and ",
        unknown.empty() ? "" : "there is no component " + listed(unknown));

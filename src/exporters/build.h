@@ -29,9 +29,9 @@ struct Built {
 /// cache_implementation than dynamic and static, and for a length that is missing or not used.
 std::optional<int64_t> cache_slots(const GenerationOptions& generation);
 
-/// generation: of Task::kGeneration; its components alone are kept. dtype: of weights and activations. Errors: invalid_argument
-/// for another dtype than f32, f16 and bf16, and unknown components; those of cache_slots, tasks, choose_graph_inputs and
-/// plan_shapes.
+/// generation: of Task::kGeneration; its components alone are kept. dtype: of weights and
+/// activations. Errors: invalid_argument for another dtype than f32, f16 and bf16, and unknown
+/// components; those of cache_slots, tasks, choose_graph_inputs and plan_shapes.
 Built build(Task task, const Checkpoint& checkpoint, const NamedTensors& sample_inputs,
             const ExportOptions& options, const GenerationOptions& generation, DType dtype,
             const Sink& sink);

@@ -191,6 +191,13 @@ bool decodes_many(const ExportedModel& artifact) {
   return false;
 }
 
+bool keeps_last_logits(const ExportedModel& artifact) {
+  const auto& components = artifact.components();
+  return std::ranges::any_of(components, [](const auto& component) {
+    return component.second.metadata.logits_to_keep == 1;
+  });
+}
+
 /// The options of the export, from what it recorded and from the graph that it made. Other
 /// exporters have options of their own, and none that a definition would need.
 tasks::TaskOptions options_of(const ExportedModel& artifact) {
@@ -210,6 +217,7 @@ tasks::TaskOptions options_of(const ExportedModel& artifact) {
           .cache_name = config.cache_name,
           .max_cache_len = slots_of(artifact),
           .multi_token_decode = decodes_many(artifact),
+          .last_token_logits = keeps_last_logits(artifact),
           .ignored_config_keys = config.ignored_config_keys};
 }
 

@@ -84,11 +84,11 @@ ExportedModel DynamoExporter::export_for_generation(const Checkpoint& checkpoint
                                                     const ConfigByComponent<DynamoConfig>& configs,
                                                     const GenerationOptions& generation,
                                                     const Sink& sink) const {
-  return exporters::export_each(
-      configs.by_name(), *this, checkpoint, generation,
-      [&](const DynamoConfig& config, const GenerationOptions& part) {
-        return make_part(Task::kGeneration, checkpoint, {}, config, part, sink);
-      });
+  return exporters::export_each(configs.by_name(), *this, checkpoint, generation,
+                                [&](const DynamoConfig& config, const GenerationOptions& part) {
+                                  return make_part(Task::kGeneration, checkpoint, {}, config, part,
+                                                   sink);
+                                });
 }
 
 std::vector<GenerationComponent> DynamoExporter::decompose_for_generation(

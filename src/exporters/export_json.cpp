@@ -26,16 +26,18 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json
 Json metadata_json(const ExportMetadata& metadata) {
   Json packages = Json::object();
   for (const auto& [name, version] : metadata.packages) packages[name] = version;
-  return {{"architecture", text_or_null(metadata.architecture)},
-          {"packages", std::move(packages)},
-          {"export_config", parsed(metadata.export_config, Json::object())},
-          {"export_dtype", text_or_null(metadata.export_dtype)},
-          {"export_device", text_or_null(metadata.export_device)},
-          {"kwargs", parsed(metadata.kwargs, Json::object())},
-          {"in_spec", text_or_null(metadata.in_spec)},
-          {"out_spec", text_or_null(metadata.out_spec)},
-          {"in_constants", parsed(metadata.in_constants, Json::object())},
-          {"out_constants", parsed(metadata.out_constants, Json::array())}};
+  Json json = {{"architecture", text_or_null(metadata.architecture)},
+               {"packages", std::move(packages)},
+               {"export_config", parsed(metadata.export_config, Json::object())},
+               {"export_dtype", text_or_null(metadata.export_dtype)},
+               {"export_device", text_or_null(metadata.export_device)},
+               {"kwargs", parsed(metadata.kwargs, Json::object())},
+               {"in_spec", text_or_null(metadata.in_spec)},
+               {"out_spec", text_or_null(metadata.out_spec)},
+               {"in_constants", parsed(metadata.in_constants, Json::object())},
+               {"out_constants", parsed(metadata.out_constants, Json::array())}};
+  if (metadata.logits_to_keep > 0) json["logits_to_keep"] = metadata.logits_to_keep;
+  return json;
 }
 
 Json files_json(const std::vector<ArtifactFile>& files) {
@@ -148,6 +150,8 @@ ExportMetadata read_metadata(const Place& place) {
   metadata.out_spec = place.text_of("out_spec");
   metadata.in_constants = place.object_of("in_constants");
   metadata.out_constants = place.list_of("out_constants");
+  if (const std::optional<Place> kept = place.find("logits_to_keep"))
+    metadata.logits_to_keep = static_cast<int64_t>(std::min<uint64_t>(kept->count(), INT32_MAX));
   return metadata;
 }
 

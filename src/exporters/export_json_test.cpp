@@ -28,6 +28,7 @@ Manifest example() {
   metadata.out_spec = "[1, {\"type\": null}]";
   metadata.in_constants = R"({"attention_mask": null})";
   metadata.out_constants = "[[2, null]]";
+  metadata.logits_to_keep = 1;
   return {"onnx",
           {{"prefill", "prefill.onnx", metadata}, {"decode", "decode.onnx", metadata}},
           {{"prefill.onnx", 12}, {"decode.onnx", 0}}};

@@ -65,7 +65,8 @@ void add_port(const CachePort& found, Caches& caches) {
     fail_for(fmt::format("'{}'", found.port->name));
   std::string& name = is_keys ? caches.keys : caches.values;
   if (name.empty()) name = found.name_of_any;
-  if (name != found.name_of_any) fail_for(fmt::format("both '{}' and '{}'", name, found.name_of_any));
+  if (name != found.name_of_any)
+    fail_for(fmt::format("both '{}' and '{}'", name, found.name_of_any));
   if (caches.first == nullptr) caches.first = found.port;
   for (const size_t axis : {1, 3}) {
     if (size_of(*found.port, axis) != size_of(*caches.first, axis))
@@ -158,7 +159,8 @@ std::string genai_config(const Artifact& artifact, const onnx::OnnxProgram& onnx
   for (const std::string_view key : {"hidden_size", "num_attention_heads"}) {
     if (const auto size = config.find_integer(key)) decoder[std::string(key)] = *size;
   }
-  const bool shares = onnx_program.in_place(decode->name).size() == 2 * static_cast<size_t>(past.num_layers);
+  const bool shares =
+      onnx_program.in_place(decode->name).size() == 2 * static_cast<size_t>(past.num_layers);
   const Json whole = {{"model", model},
                       {"search", search(generation, model["context_length"], shares)}};
   return to_python_json(whole, true) + "\n";

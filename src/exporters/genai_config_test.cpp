@@ -40,7 +40,8 @@ TEST(GenaiConfig, names_what_decode_takes_and_gives) {
     "num_attention_heads": 4, "num_hidden_layers": 2, "num_key_value_heads": 2,
     "outputs": {"logits": "logits", "present_key_names": "output.past_key_values.layers.%d.keys",
                 "present_value_names": "output.past_key_values.layers.%d.values"},
-    "session_options": {"provider_options": []}})").dump());
+    "session_options": {"provider_options": []}})")
+                                                   .dump());
   EXPECT_EQ(config["model"]["context_length"], 64);
   EXPECT_EQ(config["search"]["max_length"], 64);
 }
@@ -92,7 +93,8 @@ TEST(GenaiConfig, what_genai_cannot_feed_is_refused) {
     return error_of([&] {
              generates ? OnnxExporter().export_for_generation(tiny("llama"), config)
                        : OnnxExporter().export_model(tiny("llama"), config);
-           }).kind();
+           })
+        .kind();
   };
   EXPECT_EQ(exporting("ollama", true), ErrorKind::kInvalidArgument);
   EXPECT_EQ(exporting("genai", false), ErrorKind::kInvalidArgument);

@@ -60,6 +60,7 @@ ExportMetadata describe(const tasks::Signature& signature, const ir::Component& 
   metadata.out_spec = tree_spec(call.result);
   metadata.in_constants = "{}";
   metadata.out_constants = "[]";
+  metadata.logits_to_keep = signature.last_token_logits ? 1 : 0;
   return metadata;
 }
 

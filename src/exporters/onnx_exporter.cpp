@@ -64,9 +64,9 @@ exporters::Part make_part(Task task, const Checkpoint& checkpoint,
       exporters::build(task, checkpoint, sample_inputs, config, generation, dtype, sink);
   const auto program =
       onnx::OnnxProgram::lower(built.made.program, exporters::onnx_options(config));
-  exporters::Part part = exporters::assemble(
-      checkpoint, built, config,
-      exporters::program_files(OnnxExporter::kExportFormat, ".onnx", program));
+  exporters::Part part =
+      exporters::assemble(checkpoint, built, config,
+                          exporters::program_files(OnnxExporter::kExportFormat, ".onnx", program));
   part.artifact.refers_to_checkpoint = config.weights == WeightsPlacement::kReference;
   if (for_genai) {
     part.artifact.small_files.texts.emplace(exporters::kGenaiConfigFile,
@@ -101,18 +101,18 @@ ExportedModel OnnxExporter::export_for_generation(const Checkpoint& checkpoint,
                                                   const ConfigByComponent<OnnxConfig>& configs,
                                                   const GenerationOptions& generation,
                                                   const Sink& sink) const {
-  return exporters::export_each(
-      configs.by_name(), *this, checkpoint, generation,
-      [&](const OnnxConfig& config, const GenerationOptions& part) {
-        return make_part(Task::kGeneration, checkpoint, {}, config, part, sink);
-      });
+  return exporters::export_each(configs.by_name(), *this, checkpoint, generation,
+                                [&](const OnnxConfig& config, const GenerationOptions& part) {
+                                  return make_part(Task::kGeneration, checkpoint, {}, config, part,
+                                                   sink);
+                                });
 }
 
 std::vector<GenerationComponent> OnnxExporter::decompose_for_generation(
     const Checkpoint& checkpoint, const OnnxConfig& config,
     const GenerationOptions& generation) const {
-  const exporters::Built built = exporters::build(Task::kGeneration, checkpoint, {}, config,
-                                                  generation, dtype_of(config), {});
+  const exporters::Built built =
+      exporters::build(Task::kGeneration, checkpoint, {}, config, generation, dtype_of(config), {});
   return exporters::list_components(built.made.program);
 }
 

@@ -94,8 +94,8 @@ std::vector<std::string> component_names(const ExportedModel& model) {
 }
 
 TEST(OnnxExporter, a_model_can_be_looked_at_by_its_components_before_it_is_exported) {
-  const auto components = OnnxExporter().decompose_for_generation(
-      tiny("t5"), {.dynamic = true}, {.multi_token_decode = true});
+  const auto components = OnnxExporter().decompose_for_generation(tiny("t5"), {.dynamic = true},
+                                                                  {.multi_token_decode = true});
   ASSERT_EQ(components.size(), 3);
   EXPECT_EQ(components[0].name, "encoder");
   EXPECT_EQ(components[2].inputs[2].name, "decoder_input_ids");

@@ -239,5 +239,23 @@ TEST_P(OtherModels, a_left_padded_batch_gives_the_tokens_of_transformers) {
 INSTANTIATE_TEST_SUITE_P(Families, OtherModels, testing::Values("mamba", "qwen3_moe"),
                          [](const auto& family) { return family.param; });
 
+TEST_F(TinyLlama, logits_of_the_last_token_alone_give_the_same_tokens) {
+  for (const std::optional<std::string>& fusions : {std::optional<std::string>(), {"cpu"}}) {
+    const TestFolder folder;
+    OnnxExporter()
+        .export_for_generation(tiny_llama(), {.dynamic = true, .ort_fusions = fusions},
+                               {.last_token_logits = true})
+        .save_pretrained(folder.path());
+    Generator generator = Generator::open(folder.path(), {}, no_warnings());
+    const Json run = sampling_golden()["tokens"][0];
+    const auto prompts = run["prompts"].get<std::vector<Ids>>();
+    const GenerationConfig config = {.max_new_tokens = 24,
+                                     .repetition_penalty = run["repetition_penalty"].get<double>()};
+    const GenerationResult result = generator.generate(prompts, config);
+    for (size_t i = 0; i < prompts.size(); ++i)
+      EXPECT_EQ(result.sequences[i].new_ids, run["new_ids"][i].get<Ids>()) << i;
+  }
+}
+
 }  // namespace
 }  // namespace tranship::generation

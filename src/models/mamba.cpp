@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "models/families.h"
 #include "nn/decoder.h"
+#include "nn/last_token.h"
 #include "nn/ssm.h"
 
 namespace tranship::models {
@@ -104,7 +105,7 @@ ModelOutputs for_causal_lm(Scope m, const ModelInputs& in, const Config& config)
   const MambaConfig c = read(config);
   const Scope body = m.base("backbone", true), head = m / "lm_head";
   if (c.tie_word_embeddings) head.tie("weight", body / "embeddings", "weight");
-  const Tensor logits = linear(head, backbone(body, in, c), c.vocab_size);
+  const Tensor logits = linear(head, last_tokens(backbone(body, in, c), in), c.vocab_size);
   return {"transformers.models.mamba.modeling_mamba.MambaCausalLMOutput",
           {{"logits", ir::cast(logits, DType::kF32)}}};
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "models/families.h"
 #include "nn/decoder.h"
+#include "nn/last_token.h"
 #include "nn/relative_bias.h"
 
 namespace tranship::models {
@@ -161,7 +162,7 @@ ModelOutputs for_conditional_generation(Scope m, const ModelInputs& in, const Co
   const bool own_head = !c.scale_decoder_outputs && (m / "lm_head").has("weight", false);
   if (!own_head) (m / "lm_head").tie("weight", m / "shared", "weight");
   const Tensor memory = memory_of(tied(m), in, c);
-  Tensor x = decoder(m / "decoder", in, memory, c);
+  Tensor x = last_tokens(decoder(m / "decoder", in, memory, c), in);
   if (c.scale_decoder_outputs) x = x * std::pow(double(c.d_model), -0.5);
   return {"Seq2SeqLMOutput",
           {{"logits", linear(m / "lm_head", x, c.vocab_size)}},

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "models/families.h"
 #include "nn/decoder.h"
+#include "nn/last_token.h"
 
 namespace tranship::models {
 namespace {
@@ -164,7 +165,7 @@ ModelOutputs for_conditional_generation(Scope m, const ModelInputs& in, const Co
   if (c.tie_word_embeddings)
     (m / "proj_out").tie("weight", whisper / "decoder" / "embed_tokens", "weight");
   const Tensor memory = memory_of(whisper, in, c);
-  const Tensor x = decoder(whisper / "decoder", in, memory, c);
+  const Tensor x = last_tokens(decoder(whisper / "decoder", in, memory, c), in);
   return {"Seq2SeqLMOutput",
           {{"logits", linear(m / "proj_out", x, c.vocab_size)}},
           {{"encoder_last_hidden_state", memory}}};

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ir/decompose.h"
+#include "nn/last_token.h"
 
 namespace tranship::nn {
 
@@ -253,7 +254,8 @@ ModelOutputs causal_lm(Scope m, const ModelInputs& in, const DecoderConfig& c,
                        const Backbone& backbone) {
   const Scope model = m.base("model", true), head = m / "lm_head";
   if (c.tie_word_embeddings) head.tie("weight", model / "embed_tokens", "weight");
-  return {"CausalLMOutputWithPast", {{"logits", linear(head, backbone(model, in), c.vocab_size)}}};
+  const Tensor x = last_tokens(backbone(model, in), in);
+  return {"CausalLMOutputWithPast", {{"logits", linear(head, x, c.vocab_size)}}};
 }
 
 ModelOutputs sequence_classification(Scope m, const ModelInputs& in, const DecoderConfig& c,

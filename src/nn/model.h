@@ -27,8 +27,9 @@ struct ModelInputs {
   Tensor decoder_attention_mask;  // i64 [B, past + S'], or of slots as above
   Tensor encoder_hidden_states;   // [B, S, hidden]: what the encoder gave; absent: it is to be run
 
-  Dim past = 0;            // cached tokens before input_ids, or before decoder_input_ids
-  Cache* cache = nullptr;  // decoders only
+  Dim past = 0;                    // cached tokens before input_ids, or before decoder_input_ids
+  Cache* cache = nullptr;          // decoders only
+  bool last_token_logits = false;  // logits [B, 1, vocab], of each row's last token alone
 };
 
 /// In the order of the ModelOutput's fields; the cache, which stands between the two lists, is

@@ -59,9 +59,8 @@ class Builder {
   bool has_cache() const { return selected_.family->has_cache; }
 
   /// A graph without a cache coming in: all of the model.
-  void add_fresh(std::string name, const std::vector<std::string>& optional_inputs,
-                 bool gives_cache) {
-    Call call(std::move(name));
+  void add_model(const std::vector<std::string>& optional_inputs, bool gives_cache) {
+    Call call("model");
     FreshCache cache;
     call.in.cache = &cache;
     add_inputs(call, optional_inputs, Dim::symbol("sequence"), 0);
@@ -69,6 +68,16 @@ class Builder {
       add_decoder_inputs(call, optional_inputs, Dim::symbol("decoder_sequence"), 0);
     const ModelOutputs out = forward(call, selected_.architecture->forward);
     finish(std::move(call), out, gives_cache ? cache : FreshCache(), false);
+  }
+
+  /// A decoder's first tokens, and nothing cached.
+  void add_prefill(const std::vector<std::string>& optional_inputs) {
+    Call call("prefill");
+    FreshCache cache;
+    call.in.cache = &cache;
+    add_inputs(call, optional_inputs, Dim::symbol("sequence"), 0);
+    const ModelOutputs out = generate(call);
+    finish(std::move(call), out, cache, false);
   }
 
   /// A prompt, or tokens, with a cache of slots.
@@ -80,14 +89,14 @@ class Builder {
     FreshSlotCache fresh(*prefill.graph, length, slots);
     prefill.in.cache = &fresh;
     add_inputs(prefill, optional_inputs, length, 0, slots);
-    const ModelOutputs first = forward(prefill, selected_.architecture->forward);
+    const ModelOutputs first = generate(prefill);
     finish(std::move(prefill), first, fresh, false);
 
     Call decode("decode");
     SlotCache cache(*decode.graph, cache_name(), "", cache_length);
     decode.in.cache = &cache;
     add_inputs(decode, optional_inputs, decode_length("sequence"), 0, cache_length);
-    const ModelOutputs next = forward(decode, selected_.architecture->forward);
+    const ModelOutputs next = generate(decode);
     finish(std::move(decode), next, cache, true);
   }
 
@@ -101,7 +110,7 @@ class Builder {
     std::vector<std::string> names = optional_inputs;
     if (!grows) std::erase(names, "attention_mask");  // the states have seen no padding
     add_inputs(call, names, decode_length("sequence"), Dim::symbol("past"));
-    const ModelOutputs out = forward(call, selected_.architecture->forward);
+    const ModelOutputs out = generate(call);
     finish(std::move(call), out, cache, true);
   }
 
@@ -319,9 +328,21 @@ class Builder {
     return function(nn::Scope(*call.graph, parameters_), call.in, checkpoint_.config);
   }
 
+  /// Of a component that gives logits: prefill or decode.
+  ModelOutputs generate(Call& call) {
+    call.in.last_token_logits = options_.last_token_logits;
+    ModelOutputs out = forward(call, selected_.architecture->forward);
+    if (!options_.last_token_logits) return out;
+    const auto logits =
+        std::ranges::find(out.values, "logits", &decltype(out.values)::value_type::first);
+    check(logits != out.values.end() && logits->second.shape()[1] == Dim(1),
+          "a definition gives the logits of all tokens: it has no last_tokens()");
+    return out;
+  }
+
   void finish_decoder(Call call, const EncoderOutputs& encoder, const LayerCache& cache,
                       bool takes_cache) {
-    const ModelOutputs out = forward(call, selected_.architecture->forward);
+    const ModelOutputs out = generate(call);
     call.arguments.emplace_back(kEncoderOutputs);
     finish(std::move(call), out, cache, takes_cache);
     result_.signatures.back().encoder_output_class = encoder.output_class;
@@ -332,6 +353,7 @@ class Builder {
     component.name = call.graph->name();
     component.graph = std::move(call.graph);
     Signature signature;
+    signature.last_token_logits = call.in.last_token_logits;
     signature.output_class = out.output_class;
     signature.arguments = std::move(call.arguments);
     for (const auto& [name, value] : out.values) {
@@ -552,7 +574,7 @@ TaskProgram forward(const CheckpointData& checkpoint, const TaskOptions& options
                     const Sink& sink) {
   Builder builder(checkpoint, options);
   const bool gives_cache = builder.has_cache() && checkpoint.config.boolean("use_cache", true);
-  builder.add_fresh("model", builder.optional_inputs({}), gives_cache);
+  builder.add_model(builder.optional_inputs({}), gives_cache);
   return builder.finish_program(sink);
 }
 
@@ -582,7 +604,7 @@ TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& opti
     builder.add_with_slots(optional_inputs);
     return builder.finish_program(sink);
   }
-  builder.add_fresh("prefill", optional_inputs, true);
+  builder.add_prefill(optional_inputs);
   builder.add_decode(optional_inputs);
   return builder.finish_program(sink);
 }

@@ -27,6 +27,8 @@ struct TaskOptions {
   std::optional<int64_t> max_cache_len = {};
   /// generation(): decode takes any number of tokens, as prefill does, and not one alone.
   bool multi_token_decode = false;
+  /// generation(): logits [batch, 1, vocab], of each row's last token alone, and not of all.
+  bool last_token_logits = false;
   /// Keys of config.json that may go unread (the caller takes the blame).
   std::vector<std::string> ignored_config_keys = {};
 };
@@ -42,6 +44,7 @@ struct Signature {
   int64_t conv_kernel_size = 0;  // over 0: a layer's cache is a window of that size and a state
   int64_t max_cache_len = 0;  // over 0: a layer's cache is a buffer of so many slots and a counter
   int64_t num_cross_layers = 0;  // of the encoder's keys and values; 0: there are none
+  bool last_token_logits = false;
   /// Of the argument encoder_outputs, where there is one: "BaseModelOutput".
   std::string encoder_output_class;
 };
@@ -67,9 +70,10 @@ TaskProgram forward(const CheckpointData& checkpoint, const TaskOptions& options
 /// in and out). With max_cache_len the cache has slots (its axis is cache_length), and the mask is
 /// bool [batch, 1, queries, slots]: which slots each query sees (of an encoder-decoder, the mask of
 /// its decoder). An encoder-decoder has an "encoder" before them, whose states both take; the keys
-/// and values that prefill makes of these go into decode and come out unchanged. Errors: those of
-/// forward(); unsupported for an architecture that does not generate, and for a cache of slots
-/// where layers keep something else than keys and values.
+/// and values that prefill makes of these go into decode and come out unchanged. With
+/// last_token_logits the mask says which token is a row's last: padding may stand on either side.
+/// Errors: those of forward(); unsupported for an architecture that does not generate, and for a
+/// cache of slots where layers keep something else than keys and values.
 TaskProgram generation(const CheckpointData& checkpoint, const TaskOptions& options,
                        const Sink& sink = {});
 

@@ -26,7 +26,7 @@ struct OrtTensorInfo;  // OrtTensorTypeAndShapeInfo
 struct OrtMemoryInfo;
 struct OrtAllocator;
 struct OrtIoBinding;
-struct OrtCudaOptions;  // OrtCUDAProviderOptionsV2
+struct OrtCudaOptions;       // OrtCUDAProviderOptionsV2
 struct OrtPrepackedWeights;  // OrtPrepackedWeightsContainer
 
 /// What a status says went wrong (the numbers are ONNX Runtime's).

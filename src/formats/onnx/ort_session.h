@@ -46,7 +46,7 @@ struct SessionState {
   std::vector<ValueInfo> inputs;
   std::vector<ValueInfo> outputs;
   std::shared_ptr<WeightPool> weights;  // that the session looks at
-  OrtSessionPtr session;  // last: released before the log it writes to
+  OrtSessionPtr session;                // last: released before the log it writes to
 };
 
 /// Errors: invalid_argument if there is no such name, with those there are. `role` is "input" or

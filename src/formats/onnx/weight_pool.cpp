@@ -58,15 +58,16 @@ void WeightPool::lend(const fs::path& model, OrtSessionOptions* options) {
     if (name.empty() || name != name.filename() || !dtype) continue;
     const MappedFile* data = file(model.parent_path() / name);
     if (data == nullptr || !lies_in(weight, *dtype, *data)) continue;
-    const std::string key =
-        fmt::format("{} {} {}", weight.data_file, weight.offset, describe(*dtype, weight.shape, {}));
+    const std::string key = fmt::format("{} {} {}", weight.data_file, weight.offset,
+                                        describe(*dtype, weight.shape, {}));
     auto value = values_.find(key);
     if (value == values_.end()) {
       const Bytes bytes = data->bytes().subspan(weight.offset, weight.size_bytes);
       // ONNX Runtime takes weights by a pointer that is not const, but does not write to them.
       auto* const first = const_cast<std::byte*>(bytes.data());
-      value = values_.emplace(key, value_over(library_, *dtype, weight.shape, {first, bytes.size()}))
-                  .first;
+      value =
+          values_.emplace(key, value_over(library_, *dtype, weight.shape, {first, bytes.size()}))
+              .first;
     }
     library_.succeed(
         library_.api().AddInitializer(options, weight.name.c_str(), value->second.handle()),

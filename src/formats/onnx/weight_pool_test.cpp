@@ -56,7 +56,8 @@ class WeightPools : public NeedsOnnxRuntime {
     Tensor x(DType::kF32, {1, kColumns});
     for (int64_t i = 0; i < kColumns; ++i) x.set(i, 2);
     const Tensor y = session.run({{"x", x}}).at("y");
-    for (const int64_t i : {int64_t{0}, int64_t{1}, kRows - 1}) EXPECT_EQ(y.at(i), static_cast<double>(2 * i));
+    for (const int64_t i : {int64_t{0}, int64_t{1}, kRows - 1})
+      EXPECT_EQ(y.at(i), static_cast<double>(2 * i));
   }
 
   TestFolder folder_;
