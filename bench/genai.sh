@@ -32,7 +32,7 @@ export_theirs() { # NAME PEER
 
 export_ours plain
 export_ours fused --ort-fusions cpu
-export_ours fused-last --ort-fusions cpu --logits-to-keep 1
+export_ours fused-last --ort-fusions cpu --last-token-logits
 export_theirs builder genai
 export_theirs builder-last genai-last
 names="plain fused builder fused-last builder-last"

@@ -27,7 +27,7 @@ std::string_view operator_of(const Node& node) {
 std::string place_of(const Node& node) {
   std::string place =
       node.module_path.empty() ? "node '" + node.name + "'" : "module '" + node.module_path + "'";
-  if (!node.source_line.empty()) place += ", " + node.source_line;
+  if (!node.source_line.empty()) place += fmt::format(", {}", node.source_line);
   return place;
 }
 
