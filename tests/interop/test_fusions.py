@@ -112,7 +112,7 @@ def test_each_provider_has_the_operators_that_the_docs_name(export):
         "FastGelu",
         "BiasGelu",
     }
-    assert found["cpu"] == shared | {"GroupQueryAttention", "MoE"}
+    assert found["cpu"] == shared | {"GroupQueryAttention", "MoE", "FusedMatMul"}
     assert found["cuda"] == shared | {"GroupQueryAttention", "MultiHeadAttention", "MoE"}
     assert found["webgpu"] == shared | {"GroupQueryAttention", "MultiHeadAttention"}
     assert found["dml"] == shared | {"MultiHeadAttention"}

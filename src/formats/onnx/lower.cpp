@@ -471,7 +471,8 @@ void Lowering::lower_iota(const Node& n) {
 void Lowering::lower_linear(const Node& n) {
   const bool has_bias = n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent;
   const ValueId y = n.outputs[0];
-  if (!wanted(y).empty() && !has_bias && shape(y).rank() > 2 && target_.fusions == Provider::kCpu)
+  const bool is_last = !wanted(y).empty() && shape(y).rank() > 2;
+  if (is_last && !has_bias && dtype(y) == DType::kF32 && target_.fusions == Provider::kCpu)
     return lower_last_linear(n, wanted(y));
   std::vector<std::string> inputs = {flat(n.inputs[0]), full(n.inputs[1])};
   std::string name = n.name;
