@@ -1,6 +1,5 @@
 #include "formats/onnx/attention_form.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <vector>
@@ -27,8 +26,7 @@ namespace {
 bool is_multi_head(const ir::Graph& graph, const Node& n, const Capabilities& provider) {
   const ir::Type& q = graph.type(n.inputs[0]);
   const Shape &k = graph.type(n.inputs[1]).shape, &v = graph.type(n.inputs[2]).shape;
-  const auto& dtypes = provider.multi_head_dtypes;
-  return std::ranges::find(dtypes, q.dtype) != dtypes.end() && q.shape[1].is_static() &&
+  return is_among(provider.multi_head_dtypes, q.dtype) && q.shape[1].is_static() &&
          k[1].is_static() && q.shape[3].is_static() && q.shape[3] == v[3];
 }
 
@@ -86,7 +84,8 @@ std::vector<Value> with_mask(ir::Graph& to, const Node& node, std::vector<Value>
   Value mask = bias_is_mask ? Value() : in[4];
   if (keep && mask) {
     const DType dtype = mask.dtype();
-    mask = mask + ir::where(keep, ir::scalar(to, dtype, 0), ir::scalar(to, dtype, lowest(dtype)));
+    mask =
+        mask + ir::where(keep, ir::scalar(to, dtype, 0), ir::scalar(to, dtype, ir::lowest(dtype)));
   } else if (keep) {
     mask = keep;
   }

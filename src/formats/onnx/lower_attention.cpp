@@ -12,11 +12,6 @@ using ir::Node;
 using ir::Shape;
 using ir::ValueId;
 
-double lowest(DType dtype) {
-  if (dtype == DType::kF16) return -65504;
-  return dtype == DType::kBF16 ? -3.3895313892515355e38 : -3.4028234663852886e38;
-}
-
 void Lowering::lower_attention(const Node& n) {
   switch (attention_form(graph_, n, target_)) {
     case AttentionForm::kGrouped:

@@ -21,9 +21,6 @@ namespace tranship::onnx {
 
 struct GroupedAttention;
 
-/// The lowest number: what a score becomes that must not count.
-double lowest(DType dtype);
-
 /// [B, H, S, D] to [B, S, H, D], and back.
 inline const std::vector<int64_t> kHeadsAndTokens = {0, 2, 1, 3};
 

@@ -1,14 +1,10 @@
 #include "formats/onnx/fusions/activations.h"
 
-#include <algorithm>
-
 namespace tranship::onnx {
 
 std::string_view fused_activation(const ir::Graph& graph, const ir::Node& activation,
                                   Provider provider) {
-  const auto& dtypes = capabilities(provider).dtypes;
-  const DType dtype = graph.type(activation.inputs[0]).dtype;
-  if (std::ranges::find(dtypes, dtype) == dtypes.end()) return "";
+  if (!is_among(capabilities(provider).dtypes, graph.type(activation.inputs[0]).dtype)) return "";
   switch (ir::as<ir::Activation>(*activation.op).fn) {
     case ir::ActivationKind::kGelu:
       return "Gelu";

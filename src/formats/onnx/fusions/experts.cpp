@@ -1,7 +1,5 @@
 #include "formats/onnx/fusions/experts.h"
 
-#include <algorithm>
-
 namespace tranship::onnx {
 
 using ir::as;
@@ -45,8 +43,7 @@ std::optional<Routing> routing(const ir::Graph& graph, const Node& moe,
                                const Capabilities& provider) {
   const DType dtype = graph.type(moe.inputs[0]).dtype;
   if (as<ir::Moe>(*moe.op).fn != ir::ActivationKind::kSilu) return std::nullopt;
-  if (std::ranges::find(provider.moe_dtypes, dtype) == provider.moe_dtypes.end())
-    return std::nullopt;
+  if (!is_among(provider.moe_dtypes, dtype)) return std::nullopt;
   for (const size_t i : {size_t{3}, size_t{4}}) {
     if (producer_of(graph, moe.inputs[i], OpKind::kParam) == nullptr) return std::nullopt;
   }

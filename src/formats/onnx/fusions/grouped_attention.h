@@ -4,17 +4,15 @@
 
 #include <optional>
 
+#include "formats/onnx/cache_update.h"
 #include "formats/onnx/fusions/provider.h"
 #include "ir/graph.h"
 
 namespace tranship::onnx {
 
-/// An attention over what is cached and what is new. Values are of the graph; kAbsent: there are
-/// none.
+/// An attention over what is cached and what is new [B, K, S, D], both of keys and of values.
 struct GroupedAttention {
-  ir::ValueId past_key = ir::kAbsent, past_value = ir::kAbsent;
-  ir::ValueId new_key = ir::kAbsent, new_value = ir::kAbsent;  // [B, K, S, D]
-  ir::ValueId counter = ir::kAbsent;  // of a cache of slots: how many are taken, i64 scalar
+  CacheUpdate keys, values;
 };
 
 /// What a provider's GroupQueryAttention computes exactly: heads of a size and dtype that it takes;

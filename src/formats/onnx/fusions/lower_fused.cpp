@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "formats/onnx/fusions/grouped_attention.h"
 #include "formats/onnx/lowering.h"
+#include "ir/decompose.h"
 
 namespace tranship::onnx {
 
@@ -107,8 +108,8 @@ void Lowering::lower_rope(const Node& n) {
 /// Not from a cache's shape, if anything else says it: a runtime may give it more room.
 std::string Lowering::total_length(const Node& n, const GroupedAttention& found) {
   const Dim added = shape(n.inputs[0])[2];
-  if (found.counter != ir::kAbsent) {
-    const std::string first = emit_.node("Reshape", {full(found.counter), emit_.ints({1})});
+  if (found.keys.counter != ir::kAbsent) {
+    const std::string first = emit_.node("Reshape", {full(found.keys.counter), emit_.ints({1})});
     return emit_.node("Add", {first, emit_.size(added)});
   }
   if (n.inputs[3] == ir::kAbsent) return emit_.size(shape(n.inputs[1])[2]);
@@ -165,7 +166,8 @@ std::string Lowering::attention_bias(const Node& n, const std::string& total) {
   const ValueId mask = n.inputs[3], bias = n.inputs.size() > 4 ? n.inputs[4] : ir::kAbsent;
   const DType dtype = this->dtype(n.inputs[0]);
   const auto as_numbers = [&](const std::string& seen) {
-    return emit_.node("Where", {seen, emit_.scalar(dtype, 0), emit_.scalar(dtype, lowest(dtype))});
+    return emit_.node("Where",
+                      {seen, emit_.scalar(dtype, 0), emit_.scalar(dtype, ir::lowest(dtype))});
   };
   if (bias != ir::kAbsent && this->dtype(bias) == DType::kBool)
     return as_numbers(seen_slots(n, total));
@@ -198,11 +200,12 @@ void Lowering::lower_grouped_attention(const Node& n) {
   if (!op.causal && provider.grouped_not_causal) attributes.push_back(Attribute::of("causal", 0));
   if (op.window) attributes.push_back(Attribute::of("local_window_size", *op.window));
   const ValueId keys = n.inputs[1], values = n.inputs[2];
-  const std::vector<std::string> made = emit_.contrib(
-      "GroupQueryAttention",
-      {merged(n.inputs[0]), merged(found->new_key), merged(found->new_value), full(found->past_key),
-       full(found->past_value), lengths, as_i32(total), "", "", "", attention_bias(n, total)},
-      attributes, n.name, {std::string(), wanted(keys), wanted(values)});
+  const std::vector<std::string> made =
+      emit_.contrib("GroupQueryAttention",
+                    {merged(n.inputs[0]), merged(found->keys.added), merged(found->values.added),
+                     full(found->keys.past), full(found->values.past), lengths, as_i32(total), "",
+                     "", "", attention_bias(n, total)},
+                    attributes, n.name, {std::string(), wanted(keys), wanted(values)});
   std::string& y = form(n.outputs[0]).merged = made[0];
   if (!op.causal) {
     y = zeros_where_nothing_is_seen(n, seen_slots(n, total), y);

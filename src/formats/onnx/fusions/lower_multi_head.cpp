@@ -4,6 +4,7 @@
 #include "formats/onnx/cache_update.h"
 #include "formats/onnx/fusions/experts.h"
 #include "formats/onnx/lowering.h"
+#include "ir/decompose.h"
 
 namespace tranship::onnx {
 
@@ -35,7 +36,7 @@ void Lowering::lower_multi_head_attention(const Node& n) {
   std::string bias = whole_mask(n);
   if (!bias.empty() && dtype(n.inputs[4]) == DType::kBool) {
     const DType to = dtype(q);
-    bias = emit_.node("Where", {bias, emit_.scalar(to, 0), emit_.scalar(to, lowest(to))});
+    bias = emit_.node("Where", {bias, emit_.scalar(to, 0), emit_.scalar(to, ir::lowest(to))});
   }
   std::vector<Attribute> attributes = {Attribute::of("num_heads", shape(q)[1].value()),
                                        Attribute::of_float("scale", static_cast<float>(op.scale))};

@@ -56,9 +56,7 @@ std::string parent_of(const std::string& module) {
   return end == module.npos ? "" : module.substr(0, end);
 }
 
-std::vector<Group> groups_of(const Graph& graph) {
-  std::map<std::string, int> uses;
-  count_uses(graph, uses);
+std::vector<Group> groups_of(const Graph& graph, const std::map<std::string, int>& uses) {
   const auto is_own = [&](ValueId id) {
     const std::string* name = parameter(graph, id);
     return name != nullptr && uses.at(*name) == 1;
@@ -96,19 +94,32 @@ std::vector<std::string> names_of(const Graph& graph, const Group& group, size_t
   return names;
 }
 
+/// The parameters of a group: names of the weights, and if there are any of the biases.
+std::vector<std::vector<std::string>> parameters_of(const Graph& graph, const Group& group) {
+  std::vector<std::vector<std::string>> all = {names_of(graph, group, 1)};
+  if (bias_of(*group[0]) != ir::kAbsent) all.push_back(names_of(graph, group, 2));
+  return all;
+}
+
+/// What a graph uses, and how it may be packed.
+struct Packing {
+  explicit Packing(const Graph& graph) {
+    count_uses(graph, uses);
+    groups = groups_of(graph, uses);
+  }
+  std::map<std::string, int> uses;  // of each parameter, by name
+  std::vector<Group> groups;
+};
+
 /// Which group each weight is in, over all graphs; "" if some graph has it in another, or in none.
-std::map<std::string, std::string> agreed_groups(
-    const std::vector<std::unique_ptr<Graph>>& graphs) {
+std::map<std::string, std::string> agreed_groups(const std::vector<std::unique_ptr<Graph>>& graphs,
+                                                 const std::vector<Packing>& packings) {
   std::map<std::string, std::string> agreed;
-  for (const auto& graph : graphs) {
+  for (size_t i = 0; i < graphs.size(); ++i) {
     std::map<std::string, std::string> here;
-    std::map<std::string, int> uses;
-    count_uses(*graph, uses);
-    for (const auto& [name, count] : uses) here.emplace(name, "");
-    for (const Group& group : groups_of(*graph)) {
-      for (const size_t input : {size_t{1}, size_t{2}}) {
-        if (input == 2 && bias_of(*group[0]) == ir::kAbsent) continue;
-        const std::vector<std::string> names = names_of(*graph, group, input);
+    for (const auto& [name, count] : packings[i].uses) here.emplace(name, "");
+    for (const Group& group : packings[i].groups) {
+      for (const std::vector<std::string>& names : parameters_of(*graphs[i], group)) {
         for (const std::string& name : names) here[name] = joined_name(names);
       }
     }
@@ -179,21 +190,20 @@ void pack(std::unique_ptr<Graph>& graph, const std::vector<Group>& groups,
 }  // namespace
 
 Sources pack_projections(std::vector<std::unique_ptr<Graph>>& graphs, const Sources& parameters) {
-  const std::map<std::string, std::string> agreed = agreed_groups(graphs);
+  std::vector<Packing> packings;
+  for (const auto& graph : graphs) packings.emplace_back(*graph);
+  const std::map<std::string, std::string> agreed = agreed_groups(graphs, packings);
   Sources made;
-  for (auto& graph : graphs) {
-    std::vector<Group> groups = groups_of(*graph);
-    std::erase_if(groups, [&](const Group& group) {
-      for (const size_t input : {size_t{1}, size_t{2}}) {
-        if (input == 2 && bias_of(*group[0]) == ir::kAbsent) continue;
-        const std::vector<std::string> names = names_of(*graph, group, input);
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    std::erase_if(packings[i].groups, [&](const Group& group) {
+      for (const std::vector<std::string>& names : parameters_of(*graphs[i], group)) {
         for (const std::string& name : names) {
           if (agreed.at(name).empty() || parameters.contains(joined_name(names))) return true;
         }
       }
       return false;
     });
-    pack(graph, groups, parameters, made);
+    pack(graphs[i], packings[i].groups, parameters, made);
   }
   return made;
 }

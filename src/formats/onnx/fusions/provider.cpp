@@ -1,5 +1,6 @@
 #include "formats/onnx/fusions/provider.h"
 
+#include <algorithm>
 #include <array>
 
 namespace tranship::onnx {
@@ -60,6 +61,10 @@ const Capabilities& capabilities(Provider provider) {
       return dml;
   }
   return cpu;
+}
+
+bool is_among(const std::vector<DType>& dtypes, DType dtype) {
+  return std::ranges::find(dtypes, dtype) != dtypes.end();
 }
 
 std::optional<Provider> find_provider(std::string_view name) {

@@ -35,6 +35,9 @@ struct Capabilities {
 
 const Capabilities& capabilities(Provider provider);
 
+/// Whether an operator that comes in some dtypes comes in this one.
+bool is_among(const std::vector<DType>& dtypes, DType dtype);
+
 /// By its name in ort_fusions: "cpu", "cuda", "webgpu", "dml".
 std::optional<Provider> find_provider(std::string_view name);
 /// All of these names.
