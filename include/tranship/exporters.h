@@ -54,8 +54,8 @@ struct OnnxConfig {
   /// Accepted for the guide's sake. Graphs are made small, not traced: the passes, which only drop
   /// what changes nothing, run either way.
   bool optimize = true;
-  /// Operators of ONNX Runtime's own, for this provider: "cpu". Another one is Error{unsupported}
-  /// so far. Absent: standard ONNX.
+  /// Operators of ONNX Runtime's own, for this provider: "cpu", "cuda", "webgpu" or "dml". Absent:
+  /// standard ONNX.
   std::optional<std::string> ort_fusions = {};
 
   /// Sizes of axes by name ("batch", "sequence", "past"): what is named here is fixed, the rest is

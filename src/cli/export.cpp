@@ -17,6 +17,7 @@
 #include "cli/model_facts.h"
 #include "cli/usage.h"
 #include "exporters/graph_inputs.h"
+#include "formats/onnx/fusions/provider.h"
 #include "tranship/exporters.h"
 
 namespace tranship::cli {
@@ -355,7 +356,7 @@ void add_graph_options(CLI::App& app, Options& options) {
           ->type_name("N")
           ->group(group),
       18, 24);
-  add_choice(app, "--ort-fusions", options.ort_fusions, {"cpu", "cuda", "webgpu", "dml"},
+  add_choice(app, "--ort-fusions", options.ort_fusions, onnx::provider_names(),
              "Operators of ONNX Runtime's own, for that provider: attention with its cache, norms, "
              "rotary positions, activations, experts, and projections as one. By default standard "
              "ONNX, which every runtime reads.")

@@ -130,7 +130,8 @@ void add_component(const ir::Component& component, ExportMetadata metadata,
                                    ExportedComponent{std::move(ports), std::move(metadata)});
 }
 
-ExportedModel finish(Artifact artifact, const ProgramFiles& program) {
+ExportedModel finish(Part part) {
+  auto& [artifact, program] = part;
   artifact.manifest.export_format = program.export_format;
   artifact.manifest.files = program.files;
   artifact.manifest.referred_files = program.referred_files;
@@ -192,7 +193,7 @@ ExportedModel join(std::vector<Part> parts, const std::vector<std::string>& name
       std::ranges::move(save(directory, sink), std::back_inserter(files));
     return files;
   };
-  return finish(std::move(whole.artifact), whole.program);
+  return finish(std::move(whole));
 }
 
 std::vector<GenerationComponent> list_components(const ir::Program& program) {

@@ -70,14 +70,14 @@ ProgramFiles program_files(std::string_view export_format, std::string_view suff
 /// Adds a component with its metadata to an artifact.
 void add_component(const ir::Component& component, ExportMetadata metadata,
                    const ProgramFiles& program, Artifact& artifact);
-/// The artifact with its files, as a fresh export. Its components and small files are there.
-ExportedModel finish(Artifact artifact, const ProgramFiles& program);
-
-/// An artifact, to be finished with its program.
+/// An artifact with its components and small files, to be finished with its program.
 struct Part {
   Artifact artifact;
   ProgramFiles program;
 };
+
+/// The artifact with all its files, as a fresh export.
+ExportedModel finish(Part part);
 
 /// The artifact of a checkpoint's graphs.
 Part assemble(const Checkpoint& checkpoint, const Built& built, const ExportOptions& options,

@@ -1,13 +1,13 @@
 // Configurations as JSON: Transformers' names first, and ours only where they differ from their
 // defaults, so that what Transformers knows it reads back.
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 #include <optional>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "formats/onnx/fusions/provider.h"
 #include "tranship/exporters.h"
 
 namespace tranship {
@@ -272,8 +272,7 @@ Config read_config(std::string_view name, std::string_view format, std::string_v
 
 void check_fusions(const OnnxConfig& config) {
   if (!config.ort_fusions) return;
-  constexpr std::array<std::string_view, 4> kProviders = {"cpu", "cuda", "webgpu", "dml"};
-  if (std::find(kProviders.begin(), kProviders.end(), *config.ort_fusions) == kProviders.end()) {
+  if (!onnx::find_provider(*config.ort_fusions)) {
     fail(ErrorKind::kInvalidArgument,
          "[config] ort_fusions is '{}', expected cpu, cuda, webgpu or dml", *config.ort_fusions);
   }

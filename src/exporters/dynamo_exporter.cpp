@@ -58,26 +58,19 @@ exporters::Part make_part(Task task, const Checkpoint& checkpoint,
       exporters::program_files(DynamoExporter::kExportFormat, ".pt2", program));
 }
 
-ExportedModel export_task(Task task, const Checkpoint& checkpoint,
-                          const NamedTensors& sample_inputs, const DynamoConfig& config,
-                          const GenerationOptions& generation, const Sink& sink) {
-  exporters::Part part = make_part(task, checkpoint, sample_inputs, config, generation, sink);
-  return exporters::finish(std::move(part.artifact), part.program);
-}
-
 }  // namespace
 
 ExportedModel DynamoExporter::export_model(const Checkpoint& checkpoint,
                                            const NamedTensors& sample_inputs,
                                            const DynamoConfig& config, const Sink& sink) const {
-  return export_task(Task::kForward, checkpoint, sample_inputs, config, {}, sink);
+  return exporters::finish(make_part(Task::kForward, checkpoint, sample_inputs, config, {}, sink));
 }
 
 ExportedModel DynamoExporter::export_for_generation(const Checkpoint& checkpoint,
                                                     const DynamoConfig& config,
                                                     const GenerationOptions& generation,
                                                     const Sink& sink) const {
-  return export_task(Task::kGeneration, checkpoint, {}, config, generation, sink);
+  return exporters::finish(make_part(Task::kGeneration, checkpoint, {}, config, generation, sink));
 }
 
 ExportedModel DynamoExporter::export_for_generation(const Checkpoint& checkpoint,

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/config.h"
+#include "exporters/ports.h"
 
 namespace tranship::exporters {
 namespace {
@@ -44,12 +45,9 @@ std::optional<CachePort> cache_port(const Port& port) {
 }
 
 int64_t size_of(const Port& port, size_t axis) {
-  int64_t size = 0;
-  const std::string& text = port.shape.at(axis);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  if (error != std::errc() || end != text.data() + text.size())
-    fail_for(fmt::format("'{}' with an open axis {}", port.name, axis));
-  return size;
+  const std::optional<int64_t> size = fixed_size(port.shape.at(axis));
+  if (!size) fail_for(fmt::format("'{}' with an open axis {}", port.name, axis));
+  return *size;
 }
 
 /// The caches among a component's ports: the name for keys and for values, with %d for the layer.

@@ -75,26 +75,19 @@ exporters::Part make_part(Task task, const Checkpoint& checkpoint,
   return part;
 }
 
-ExportedModel export_task(Task task, const Checkpoint& checkpoint,
-                          const NamedTensors& sample_inputs, const OnnxConfig& config,
-                          const GenerationOptions& generation, const Sink& sink) {
-  exporters::Part part = make_part(task, checkpoint, sample_inputs, config, generation, sink);
-  return exporters::finish(std::move(part.artifact), part.program);
-}
-
 }  // namespace
 
 ExportedModel OnnxExporter::export_model(const Checkpoint& checkpoint,
                                          const NamedTensors& sample_inputs,
                                          const OnnxConfig& config, const Sink& sink) const {
-  return export_task(Task::kForward, checkpoint, sample_inputs, config, {}, sink);
+  return exporters::finish(make_part(Task::kForward, checkpoint, sample_inputs, config, {}, sink));
 }
 
 ExportedModel OnnxExporter::export_for_generation(const Checkpoint& checkpoint,
                                                   const OnnxConfig& config,
                                                   const GenerationOptions& generation,
                                                   const Sink& sink) const {
-  return export_task(Task::kGeneration, checkpoint, {}, config, generation, sink);
+  return exporters::finish(make_part(Task::kGeneration, checkpoint, {}, config, generation, sink));
 }
 
 ExportedModel OnnxExporter::export_for_generation(const Checkpoint& checkpoint,

@@ -145,7 +145,7 @@ ExportedModel assemble(const pt2::ImportedProgram& imported, const fs::path& pt2
         exporters::small_files_in(pt2.has_parent_path() ? pt2.parent_path() : fs::path("."));
     artifact.small_files.home.clear();
   }
-  return exporters::finish(std::move(artifact), program);
+  return exporters::finish({std::move(artifact), program});
 }
 
 /// What a call in Python cannot say. An argument that the program writes is a buffer of slots.
