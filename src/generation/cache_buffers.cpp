@@ -14,12 +14,6 @@ constexpr size_t kAlignment = 64;
 /// Room for so many tokens: more by half, so that a long text is copied a few times only.
 int64_t room_for(int64_t length) { return (length + length / 2 + kStep) / kStep * kStep; }
 
-size_t bytes_of(DType dtype, const std::vector<int64_t>& shape) {
-  size_t size = size_bytes(dtype);
-  for (const int64_t axis : shape) size *= static_cast<size_t>(axis);
-  return size;
-}
-
 }  // namespace
 
 ZeroedMemory::ZeroedMemory(size_t size_bytes) : memory_(std::calloc(size_bytes + kAlignment, 1)) {
@@ -67,7 +61,7 @@ void CacheBuffers::move_to(int64_t capacity, int64_t seen) {
     std::vector<int64_t> shape = value.shape();
     check(shape.size() == 4 && shape[2] >= seen, "a cache has four axes");
     shape[2] = capacity;
-    memory.emplace_back(bytes_of(value.dtype(), shape));
+    memory.emplace_back(onnx::bytes_of(value.dtype(), shape));
     made.push_back(session_->over(value.dtype(), shape, memory.back().bytes()));
     copy_tokens(value, seen, made.back());
   }

@@ -64,11 +64,6 @@ void check_inputs(const onnx::Session& session, const std::string& component,
 /// A part of a cache that gets longer, unless it is in slots.
 bool grows(const CachePart& part) { return part.shape.size() == 4 && part.shape[kCacheAxis] < 0; }
 
-bool has_component(const ExportedModel& exported, std::string_view wanted) {
-  return std::ranges::any_of(exported.components(),
-                             [&](const auto& part) { return part.first == wanted; });
-}
-
 /// Whether decode can write all of its cache where it is, and does not care how much room there is.
 bool writes_in_place(const ExportedModel& exported, const CacheParts& parts, bool has_mask) {
   if (!has_mask) return false;
@@ -438,11 +433,8 @@ Room Decoder::room() const {
 
 Use Decoder::use() const {
   Use use = {state_->run_seconds, state_->cache->bytes()};
-  for (const onnx::Value& value : state_->read_only) {
-    int64_t size = static_cast<int64_t>(size_bytes(value.dtype()));
-    for (const int64_t axis : value.shape()) size *= axis;
-    use.cache_bytes += size;
-  }
+  for (const onnx::Value& value : state_->read_only)
+    use.cache_bytes += static_cast<int64_t>(value.size_bytes());
   return use;
 }
 

@@ -375,17 +375,13 @@ bool has_encoder(const ExportedModel& exported) {
                              [](const Port& input) { return input.name == "decoder_input_ids"; });
 }
 
-bool has_component(const ExportedModel& exported, std::string_view wanted) {
-  return std::ranges::any_of(exported.components(),
-                             [&](const auto& part) { return part.first == wanted; });
-}
-
 /// Errors: invalid_argument, for an artifact that was not exported for generation. prefill may be
 /// missing where decode has an open axis for its tokens.
 void check_components(const ExportedModel& exported) {
   for (const std::string_view wanted : {"prefill", "decode"}) {
-    if (has_component(exported, wanted)) continue;
-    if (wanted == "prefill" && has_component(exported, "decode") && !has_encoder(exported))
+    if (generation::has_component(exported, wanted)) continue;
+    if (wanted == "prefill" && generation::has_component(exported, "decode") &&
+        !has_encoder(exported))
       continue;
     fail(ErrorKind::kInvalidArgument,
          "[generate] '{}' has no component '{}': it was not exported for generation (--task "
@@ -415,7 +411,7 @@ Generator Generator::open(const std::filesystem::path& directory, const RunOptio
   impl->config_json = exported.config();
   impl->generation_config_json = exported.generation_config();
   for (const char* component : {"prefill", "decode"}) {
-    if (!has_component(exported, component)) continue;
+    if (!generation::has_component(exported, component)) continue;
     const ExportedComponent& part = exported.component(component);
     impl->ranges.merge(exporters::ranges_of(part.metadata, part.program.inputs()));
   }

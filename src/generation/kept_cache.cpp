@@ -10,11 +10,7 @@ namespace tranship::generation {
 
 int64_t KeptCache::bytes() const {
   int64_t sum = 0;
-  for (const onnx::Value& value : values()) {
-    int64_t size = static_cast<int64_t>(size_bytes(value.dtype()));
-    for (const int64_t axis : value.shape()) size *= axis;
-    sum += size;
-  }
+  for (const onnx::Value& value : values()) sum += static_cast<int64_t>(value.size_bytes());
   return sum;
 }
 

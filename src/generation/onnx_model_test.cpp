@@ -35,31 +35,27 @@ class TinyLlama : public onnx::NeedsOnnxRuntime {
   TestFolder folder_;
 };
 
+/// One golden run: its prompts give the tokens that they give in Transformers.
+void expect_its_tokens(const Json& run, Generator& generator) {
+  const auto prompts = run["prompts"].get<std::vector<Ids>>();
+  const auto expected = run["new_ids"].get<std::vector<Ids>>();
+  const GenerationConfig config = {.max_new_tokens = 24,
+                                   .repetition_penalty = run["repetition_penalty"].get<double>()};
+  const GenerationResult result = generator.generate(prompts, config);
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(result.sequences[i].new_ids, expected[i]) << i;
+}
+
 TEST_F(TinyLlama, a_left_padded_batch_gives_the_tokens_of_transformers) {
   Generator generator = exported();
   const Json golden = sampling_golden();
-  for (const Json& run : golden["tokens"]) {
-    const auto prompts = run["prompts"].get<std::vector<Ids>>();
-    const auto expected = run["new_ids"].get<std::vector<Ids>>();
-    const GenerationConfig config = {.max_new_tokens = 24,
-                                     .repetition_penalty = run["repetition_penalty"].get<double>()};
-    const GenerationResult result = generator.generate(prompts, config);
-    for (size_t i = 0; i < expected.size(); ++i)
-      EXPECT_EQ(result.sequences[i].new_ids, expected[i]) << i;
-  }
+  for (const Json& run : golden["tokens"]) expect_its_tokens(run, generator);
 }
 
 TEST_F(TinyLlama, fused_graphs_give_the_same_tokens) {
   Generator generator = exported({.ort_fusions = "cpu"});
   const Json golden = sampling_golden();
-  for (const Json& run : golden["tokens"]) {
-    const auto prompts = run["prompts"].get<std::vector<Ids>>();
-    const GenerationConfig config = {.max_new_tokens = 24,
-                                     .repetition_penalty = run["repetition_penalty"].get<double>()};
-    const GenerationResult result = generator.generate(prompts, config);
-    for (size_t i = 0; i < prompts.size(); ++i)
-      EXPECT_EQ(result.sequences[i].new_ids, run["new_ids"][i].get<Ids>()) << i;
-  }
+  for (const Json& run : golden["tokens"]) expect_its_tokens(run, generator);
 }
 
 TEST_F(TinyLlama, a_prompt_alone_gives_the_tokens_that_it_gives_in_a_batch) {
@@ -247,13 +243,7 @@ TEST_F(TinyLlama, logits_of_the_last_token_alone_give_the_same_tokens) {
                                {.last_token_logits = true})
         .save_pretrained(folder.path());
     Generator generator = Generator::open(folder.path(), {}, no_warnings());
-    const Json run = sampling_golden()["tokens"][0];
-    const auto prompts = run["prompts"].get<std::vector<Ids>>();
-    const GenerationConfig config = {.max_new_tokens = 24,
-                                     .repetition_penalty = run["repetition_penalty"].get<double>()};
-    const GenerationResult result = generator.generate(prompts, config);
-    for (size_t i = 0; i < prompts.size(); ++i)
-      EXPECT_EQ(result.sequences[i].new_ids, run["new_ids"][i].get<Ids>()) << i;
+    expect_its_tokens(sampling_golden()["tokens"][0], generator);
   }
 }
 

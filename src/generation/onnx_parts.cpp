@@ -16,6 +16,11 @@ using exporters::kCrossCache;
 
 }  // namespace
 
+bool has_component(const ExportedModel& exported, std::string_view name) {
+  return std::ranges::any_of(exported.components(),
+                             [&](const auto& part) { return part.first == name; });
+}
+
 const onnx::ValueInfo* find_port(const Ports& ports, std::string_view name) {
   const auto found = std::ranges::find(ports, name, &onnx::ValueInfo::name);
   return found == ports.end() ? nullptr : &*found;

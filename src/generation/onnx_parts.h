@@ -19,6 +19,8 @@ inline constexpr std::string_view kCacheOut = "output.";
 
 using Ports = std::vector<onnx::ValueInfo>;
 
+bool has_component(const ExportedModel& exported, std::string_view name);
+
 /// Null if there is none.
 const onnx::ValueInfo* find_port(const Ports& ports, std::string_view name);
 

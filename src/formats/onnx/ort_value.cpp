@@ -31,18 +31,6 @@ constexpr std::array<std::pair<DType, int>, 15> kElementTypes = {{
     {DType::kF8E5M2, 19},
 }};
 
-/// Errors: invalid_argument for a negative or overflowing size.
-size_t bytes_of(DType dtype, const std::vector<int64_t>& shape) {
-  size_t size = size_bytes(dtype);
-  for (const int64_t dim : shape) {
-    if (dim < 0 || !multiply(size, static_cast<size_t>(dim), &size)) {
-      fail(ErrorKind::kInvalidArgument, "[onnxruntime] a tensor cannot have the shape of {}",
-           describe(dtype, shape, {}));
-    }
-  }
-  return size;
-}
-
 bool in_host_memory(const OrtLibrary& library, const OrtValue* value) {
   const OrtMemoryInfo* memory = nullptr;
   library.succeed(library.api().GetTensorMemoryInfo(value, &memory), kWhere,
@@ -97,6 +85,17 @@ OrtTensorType read_tensor_type(const OrtLibrary& library, const OrtTensorInfo* i
 
 void Value::Release::operator()(OrtValue* value) const noexcept {
   library->api().ReleaseValue(value);
+}
+
+size_t bytes_of(DType dtype, const std::vector<int64_t>& shape) {
+  size_t size = size_bytes(dtype);
+  for (const int64_t dim : shape) {
+    if (dim < 0 || !multiply(size, static_cast<size_t>(dim), &size)) {
+      fail(ErrorKind::kInvalidArgument, "[onnxruntime] a tensor cannot have the shape of {}",
+           describe(dtype, shape, {}));
+    }
+  }
+  return size;
 }
 
 Value::Value(const OrtLibrary& library, OrtValue* value) : value_(value, {&library}) {

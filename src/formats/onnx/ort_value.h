@@ -33,6 +33,8 @@ class Value {
   /// Whether its memory can be read by the processor; that of a GPU cannot.
   bool on_host() const { return on_host_; }
 
+  size_t size_bytes() const { return size_bytes_; }
+
   /// The elements, row-major. Errors: unsupported if they are not in host memory.
   std::span<std::byte> bytes();
   std::span<const std::byte> bytes() const;
@@ -53,6 +55,9 @@ class Value {
   size_t size_bytes_ = 0;
   bool on_host_ = true;
 };
+
+/// What a tensor takes. Errors: invalid_argument for a negative or overflowing size.
+size_t bytes_of(DType dtype, const std::vector<int64_t>& shape);
 
 /// A tensor of the given shape in ONNX Runtime's host memory; its elements are not set.
 /// Errors: invalid_argument for a negative or overflowing size.
