@@ -6,12 +6,6 @@
 #include "ir/build.h"
 
 namespace tranship::tasks {
-namespace {
-
-/// Transformers' name for how many slots of a layer are taken.
-constexpr std::string_view kCounter = "cumulative_length";
-
-}  // namespace
 
 ir::Value add_input(ir::Graph& graph, std::string name, DType dtype, ir::Shape shape) {
   ir::Input op;

@@ -16,6 +16,9 @@ struct KeptState {
   ir::Value value;
 };
 
+/// Transformers' name for how many slots of a layer are taken.
+inline constexpr std::string_view kCounter = "cumulative_length";
+
 /// An input of a graph.
 ir::Value add_input(ir::Graph& graph, std::string name, DType dtype, ir::Shape shape);
 

@@ -409,8 +409,8 @@ class Builder {
       add_state(component, layer + "values", kind, layers[i].values, takes_cache);
       if (counters.empty()) continue;
       const bool is_fixed = kind == ir::State::Kind::kReadOnly;
-      add_state(component, layer + "cumulative_length", is_fixed ? kind : ir::State::Kind::kCounter,
-                counters[i], takes_cache);
+      add_state(component, layer + std::string(kCounter),
+                is_fixed ? kind : ir::State::Kind::kCounter, counters[i], takes_cache);
     }
   }
 
