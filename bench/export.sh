@@ -10,11 +10,8 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 checkpoint=$1
 runs=${2:-5}
 peer_runs=${3:-1}
-cli=${TRANSHIP_CLI:-$root/build/release/tranship}
 peers=()
 [ -z "${TRANSHIP_PEERS:-}" ] || peers=(mobius genai transformers)
-work=$(mktemp -d "${TMPDIR:-/tmp}/tranship-bench.XXXXXX")
-trap 'rm -rf "$work"' EXIT
 
 . "$root/bench/measure.sh"
 

@@ -12,10 +12,8 @@ checkpoint=$1
 runs=${2:-7}
 lengths=${3:-512 1536}
 new_tokens=16
-cli=${TRANSHIP_CLI:-$root/build/release/tranship}
 python=${TRANSHIP_PEERS:?the environment of tools/setup.sh peers}/bin/python
-work=$(mktemp -d "${TMPDIR:-/tmp}/tranship-bench.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+. "$root/bench/measure.sh"
 
 # A copy of the checkpoint, in links, with a tokenizer: genai's builder and our loop want one.
 mkdir "$work/checkpoint"

@@ -10,10 +10,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 checkpoint=$1
 runs=${2:-7}
 tokens=${3:-32}
-cli=${TRANSHIP_CLI:-$root/build/release/tranship}
 steps=${TRANSHIP_BENCH_STEPS:-$root/build/release/bench_steps}
-work=$(mktemp -d "${TMPDIR:-/tmp}/tranship-bench.XXXXXX")
-trap 'rm -rf "$work"' EXIT
 
 . "$root/bench/measure.sh"
 

@@ -1,4 +1,9 @@
-# What the benchmarks measure with; to be sourced. Wants $work, a folder of the caller's.
+# What the benchmarks measure with; to be sourced. Wants $root, the repository; sets $cli, the command line, and $work, a
+# folder that goes when the script ends.
+
+cli=${TRANSHIP_CLI:-$root/build/release/tranship}
+work=$(mktemp -d "${TMPDIR:-/tmp}/tranship-bench.XXXXXX")
+trap 'rm -rf "$work"' EXIT
 
 seconds() { # command... -> wall seconds
   local start end

@@ -7,9 +7,6 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 checkpoint=$1
 runs=${2:-5}
-cli=${TRANSHIP_CLI:-$root/build/release/tranship}
-work=$(mktemp -d "${TMPDIR:-/tmp}/tranship-bench.XXXXXX")
-trap 'rm -rf "$work"' EXIT
 . "$root/bench/measure.sh"
 
 write() { "$cli" export "$checkpoint" --to dynamo --task forward -o "$work/out" --quiet; }
