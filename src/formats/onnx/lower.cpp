@@ -471,9 +471,10 @@ void Lowering::lower_iota(const Node& n) {
 void Lowering::lower_linear(const Node& n) {
   const bool has_bias = n.inputs.size() > 2 && n.inputs[2] != ir::kAbsent;
   const ValueId y = n.outputs[0];
-  const bool is_last = !wanted(y).empty() && shape(y).rank() > 2;
-  if (is_last && !has_bias && dtype(y) == DType::kF32 && target_.fusions == Provider::kCpu)
-    return lower_last_linear(n, wanted(y));
+  if (!has_bias && stays_full(n)) {
+    set(n, lower_product(n));
+    return split_rows(n);
+  }
   std::vector<std::string> inputs = {flat(n.inputs[0]), full(n.inputs[1])};
   std::string name = n.name;
   if (has_bias) {
@@ -505,10 +506,13 @@ void Lowering::split_rows(const Node& n) {
     sizes.push_back(shape(user->outputs[0]).back().value());
   }
   if (sizes.size() < 2 || !(end == shape(y).back())) return;
+  const bool is_flat = !form(y).flat.empty();
   const std::vector<std::optional<std::string>> any(users.size(), std::string());
   const std::vector<std::string> parts =
-      emit_.nodes("Split", {form(y).flat, emit_.ints(sizes)}, axis_attribute(1), n.name, any);
-  for (size_t i = 0; i < users.size(); ++i) set_flat(users[i]->outputs[0], parts[i]);
+      emit_.nodes("Split", {is_flat ? form(y).flat : form(y).full, emit_.ints(sizes)},
+                  axis_attribute(-1), n.name, any);
+  for (size_t i = 0; i < users.size(); ++i)
+    is_flat ? set_flat(users[i]->outputs[0], parts[i]) : set(*users[i], parts[i]);
 }
 
 void Lowering::lower_activation(const Node& n) {

@@ -116,7 +116,9 @@ class Lowering {
 
   // fusions/lower_fused.cpp: ops of ONNX Runtime's own
   void lower_rms_norm(const ir::Node& n);
-  void lower_last_linear(const ir::Node& n, const std::string& output);
+  /// Whether a Linear without a bias has an operator that takes its operand as it is.
+  bool stays_full(const ir::Node& linear);
+  std::string lower_product(const ir::Node& linear);
   void lower_rope(const ir::Node& n);
   void lower_layer_norm(const ir::Node& n);
   /// With the sum before the norm in one operator, if there is such a sum, still to be made.

@@ -91,9 +91,9 @@ void add_contrib_opset(::onnx::ModelProto& model) {
 Parameters with_changed_weights(const Target& target, Parameters parameters,
                                 std::vector<std::unique_ptr<ir::Graph>>& graphs) {
   if (!target.fusions || !target.may_change_weights) return parameters;
-  Parameters changed = pack_projections(graphs, parameters);
-  for (const auto& graph : graphs)
-    changed.merge(interleaved_weights(*graph, capabilities(*target.fusions), parameters));
+  const Capabilities& provider = capabilities(*target.fusions);
+  Parameters changed = pack_projections(graphs, parameters, provider.least_packed);
+  for (const auto& graph : graphs) changed.merge(interleaved_weights(*graph, provider, parameters));
   parameters.merge(changed);
   return parameters;
 }

@@ -30,19 +30,23 @@ bool Lowering::lower_skip_norm(const Node& n, std::string_view op_type, double e
   const Node* pending = form(x).is_made() ? nullptr : form(x).pending;
   if (pending == nullptr || pending->kind() != OpKind::kBinary || dtype(x) == DType::kF64)
     return false;
-  std::vector<std::string> operands = {flat(pending->inputs[0]), flat(pending->inputs[1])};
-  for (size_t i = 1; i < n.inputs.size(); ++i) operands.push_back(full(n.inputs[i]));
-  const bool is_matrix = shape(x).rank() == 2;
-  std::vector<std::optional<std::string>> results = {flat_name(n)};
+  const int64_t rank = shape(x).rank();
+  const bool is_flat = rank > 3 || goes_flat(*pending);
+  std::vector<std::string> inputs;
+  for (const ValueId id : pending->inputs) inputs.push_back(is_flat ? flat(id) : full(id));
+  for (size_t i = 1; i < n.inputs.size(); ++i) inputs.push_back(full(n.inputs[i]));
+  const auto name_of = [&](ValueId id) { return is_flat && rank > 2 ? std::string() : wanted(id); };
+  const auto set = [&](ValueId id, const std::string& name) {
+    is_flat ? set_flat(id, name) : void(form(id).full = name);
+  };
+  std::vector<std::optional<std::string>> results = {name_of(y)};
   const bool is_used = only_user(x) == nullptr;  // the sum itself
-  if (is_used)
-    results.insert(results.end(),
-                   {std::nullopt, std::nullopt, is_matrix ? wanted(x) : std::string()});
+  if (is_used) results.insert(results.end(), {std::nullopt, std::nullopt, name_of(x)});
   const std::vector<std::string> made =
-      emit_.contrib(op_type, operands, norm_attributes(eps), n.name, results);
-  set_flat(y, made[0]);
+      emit_.contrib(op_type, inputs, norm_attributes(eps), n.name, results);
+  set(y, made[0]);
   if (is_used) {
-    set_flat(x, made[3]);
+    set(x, made[3]);
     form(x).pending = nullptr;
   }
   return true;
@@ -74,11 +78,19 @@ void Lowering::lower_rms_norm(const Node& n) {
   form(y).merged = emit_.node("Reshape", {normed, emit_.shape({0, 0, shape(x)[1] * shape(x)[3]})});
 }
 
-/// A Gemm gives a matrix, which ONNX Runtime copies to give it an output's shape; of logits that
-/// is as much memory again.
-void Lowering::lower_last_linear(const Node& n, const std::string& output) {
-  set(n, emit_.contrib("FusedMatMul", {full(n.inputs[0]), full(n.inputs[1])},
-                       {Attribute::of("transB", 1)}, n.name, {output})[0]);
+/// Not where an operand is a matrix already, unless an output is made: a Gemm gives a matrix, which
+/// ONNX Runtime copies to give it an output's shape (of logits that is as much memory again).
+bool Lowering::stays_full(const Node& linear) {
+  const ValueId x = linear.inputs[0], y = linear.outputs[0];
+  if (target_.fusions != Provider::kCpu || dtype(y) != DType::kF32 || shape(y).rank() < 3)
+    return false;
+  if (!form(x).is_made()) make_pending(x);
+  return !wanted(y).empty() || !form(x).full.empty() || form(x).flat.empty();
+}
+
+std::string Lowering::lower_product(const Node& linear) {
+  return emit_.contrib("FusedMatMul", {full(linear.inputs[0]), full(linear.inputs[1])},
+                       {Attribute::of("transB", 1)}, linear.name, {wanted(linear.outputs[0])})[0];
 }
 
 /// The tables have a row a token: that is what the positions count.

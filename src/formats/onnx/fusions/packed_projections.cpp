@@ -56,7 +56,8 @@ std::string parent_of(const std::string& module) {
   return end == module.npos ? "" : module.substr(0, end);
 }
 
-std::vector<Group> groups_of(const Graph& graph, const std::map<std::string, int>& uses) {
+std::vector<Group> groups_of(const Graph& graph, const std::map<std::string, int>& uses,
+                             size_t least) {
   const auto is_own = [&](ValueId id) {
     const std::string* name = parameter(graph, id);
     return name != nullptr && uses.at(*name) == 1;
@@ -71,7 +72,7 @@ std::vector<Group> groups_of(const Graph& graph, const std::map<std::string, int
   }
   std::vector<Group> groups;
   for (auto& [key, group] : by_operand) {
-    if (group.size() > 1) groups.push_back(std::move(group));
+    if (group.size() >= least) groups.push_back(std::move(group));
   }
   return groups;
 }
@@ -103,9 +104,9 @@ std::vector<std::vector<std::string>> parameters_of(const Graph& graph, const Gr
 
 /// What a graph uses, and how it may be packed.
 struct Packing {
-  explicit Packing(const Graph& graph) {
+  Packing(const Graph& graph, size_t least) {
     count_uses(graph, uses);
-    groups = groups_of(graph, uses);
+    groups = groups_of(graph, uses, least);
   }
   std::map<std::string, int> uses;  // of each parameter, by name
   std::vector<Group> groups;
@@ -189,9 +190,10 @@ void pack(std::unique_ptr<Graph>& graph, const std::vector<Group>& groups,
 
 }  // namespace
 
-Sources pack_projections(std::vector<std::unique_ptr<Graph>>& graphs, const Sources& parameters) {
+Sources pack_projections(std::vector<std::unique_ptr<Graph>>& graphs, const Sources& parameters,
+                         size_t least) {
   std::vector<Packing> packings;
-  for (const auto& graph : graphs) packings.emplace_back(*graph);
+  for (const auto& graph : graphs) packings.emplace_back(*graph, least);
   const std::map<std::string, std::string> agreed = agreed_groups(graphs, packings);
   Sources made;
   for (size_t i = 0; i < graphs.size(); ++i) {

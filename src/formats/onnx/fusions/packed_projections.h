@@ -14,10 +14,10 @@ namespace tranship::onnx {
 
 /// Makes each group of Linears of one operand and module a Linear and slices of it, where their
 /// weights, and biases if they have any, are parameters that nobody else uses, in any of the
-/// graphs.
+/// graphs. least: of how many a group is worth it, two or more.
 /// -> the new parameters, put together from `parameters` as they are read.
 std::map<std::string, TensorSourcePtr> pack_projections(
     std::vector<std::unique_ptr<ir::Graph>>& graphs,
-    const std::map<std::string, TensorSourcePtr>& parameters);
+    const std::map<std::string, TensorSourcePtr>& parameters, size_t least);
 
 }  // namespace tranship::onnx

@@ -37,9 +37,10 @@ class Packed : public ::testing::Test {
     return Tensor::of(values, std::move(shape));
   }
 
-  std::map<std::string, TensorSourcePtr> pack(const std::vector<std::string>& texts) {
+  std::map<std::string, TensorSourcePtr> pack(const std::vector<std::string>& texts,
+                                              size_t least = 2) {
     for (const std::string& text : texts) graphs_.push_back(ir::parse(text));
-    std::map<std::string, TensorSourcePtr> made = pack_projections(graphs_, parameters_);
+    std::map<std::string, TensorSourcePtr> made = pack_projections(graphs_, parameters_, least);
     for (auto& graph : graphs_) {
       passes::eliminate_dead_code(graph);
       ir::verify(*graph);
@@ -96,6 +97,10 @@ TEST_F(Packed, GraphsThatAgreeShareTheParameter) {
   const std::string both = std::string(kLayer) + kEnds;
   EXPECT_EQ(pack({both, both}).size(), 1U);
   for (const auto& graph : graphs_) EXPECT_THAT(ir::print(*graph), HasSubstr("l.q_k.weight"));
+}
+
+TEST_F(Packed, TooFewStayAsTheyAre) {
+  EXPECT_THAT(pack({std::string(kLayer) + kEnds}, 3), IsEmpty());
 }
 
 TEST_F(Packed, ANameThatIsTakenIsLeft) {

@@ -29,6 +29,8 @@ struct Capabilities {
   /// MultiHeadAttention: in which dtypes; and whether it has the attribute `unidirectional`.
   std::vector<DType> multi_head_dtypes = {};
   bool unidirectional = false;
+  /// Of how many projections of one value one is worth a Split behind it.
+  size_t least_packed = 2;
   /// MoE, with gate and up interleaved (swiglu).
   std::vector<DType> moe_dtypes = {};
 };
