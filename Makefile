@@ -66,6 +66,7 @@ bench: build  ## what graphs cost to build, an export beside cp, captures beside
 	$(USE_PYTHON); bench/imported.sh
 
 peers: build  ## exports and generation beside other exporters, in a virtual environment of their own
+	@cmake --build build/release --target bench_steps
 	@$(USE_BENCH_CHECKPOINT); export TRANSHIP_PEERS=$$($(SETUP) peers); bench/export.sh $$checkpoint; bench/genai.sh $$checkpoint
 
 SOURCES = $$(find src include tests -name '*.cpp' -o -name '*.h')
