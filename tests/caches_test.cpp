@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <list>
 
+#include "passes/passes.h"
 #include "support/onnx_sessions.h"
 #include "support/run_golden.h"
 
@@ -194,12 +195,27 @@ struct Form {
   const char* name;
   bool has_slots, prompts_in_decode;
   int64_t slots_at_run = kSlots;  // the buffers' length, whatever the export said
+  bool is_fixed = false;          // that length, in the graph
 };
 
 const std::vector<Form> kForms = {{"growing_blocks", false, true},
                                   {"slots", true, false},
                                   {"slots_blocks", true, true},
-                                  {"slots_blocks_longer", true, true, kSlots + 9}};
+                                  {"slots_blocks_longer", true, true, kSlots + 9},
+                                  {"slots_fixed", true, false, kSlots, true},
+                                  {"slots_blocks_fixed", true, true, kSlots, true}};
+
+tasks::TaskProgram program_of(const GoldenCase& golden, tasks::TaskOptions options,
+                              const Form& form) {
+  if (form.has_slots) options.max_cache_len = kSlots;
+  options.multi_token_decode = form.prompts_in_decode;
+  tasks::TaskProgram built = tasks::generation(golden_checkpoint(golden), options);
+  if (form.is_fixed) {
+    for (ir::Component& component : built.program.components)
+      passes::specialize(component.graph, {{"cache_length", kSlots}});
+  }
+  return built;
+}
 
 /// How many places of padding each row of a case's only run has, on the left.
 std::vector<int64_t> padding_of(const GoldenCase& golden) {
@@ -265,9 +281,7 @@ TEST_P(Caches, compute_what_transformers_does) {
   if (has_encoder && form.has_slots && !form.prompts_in_decode) golden = with_decoder_masks(golden);
   tasks::TaskOptions options;
   options.graph_inputs = optional_inputs_of(golden);
-  if (form.has_slots) options.max_cache_len = kSlots;
-  options.multi_token_decode = form.prompts_in_decode;
-  const tasks::TaskProgram built = tasks::generation(golden_checkpoint(golden), options);
+  const tasks::TaskProgram built = program_of(golden, options, form);
   if (form.has_slots) golden = with_slot_masks(golden, form.slots_at_run);
   if (form.prompts_in_decode) golden = has_encoder ? in_blocks(golden) : in_decode(golden);
   std::list<OnnxSessions> sessions;
@@ -420,10 +434,8 @@ TEST_P(LastTokenOfForm, is_found_by_the_mask) {
     if (form.prompts_in_decode) one = in_decode(one);
     tasks::TaskOptions options;
     options.graph_inputs = optional_inputs_of(one);
-    options.multi_token_decode = form.prompts_in_decode;
     options.last_token_logits = true;
-    if (form.has_slots) options.max_cache_len = kSlots;
-    const tasks::TaskProgram built = tasks::generation(golden_checkpoint(one), options);
+    const tasks::TaskProgram built = program_of(one, options, form);
     NamedTensors cache;
     if (form.prompts_in_decode)
       cache = empty_cache(built.program, mask.shape()[0], form.slots_at_run);

@@ -131,12 +131,16 @@ class Lowering {
   std::string repeated_heads(ir::ValueId id, int64_t times);
   std::string repeated_merged(ir::ValueId id, int64_t times);
   std::string rows_that_see(const ir::Node& attention);
-  /// The tokens that attention sees, those in the cache too: i64 [1].
-  std::string total_length(const ir::Node& attention, const GroupedAttention& found);
-  std::string seen_slots(const ir::Node& attention, const std::string& total);
+  /// How many keys there are, and how many of them an operator is given.
+  struct Lengths {
+    std::string taken;             // i64 [1]: all tokens until now, these too; they are given,
+    bool gives_all_slots = false;  // or all slots of the cache, whose number is known
+  };
+  Lengths lengths(const ir::Node& attention, const GroupedAttention& found);
+  std::string seen_slots(const ir::Node& attention, const Lengths& lengths);
   std::string zeros_where_nothing_is_seen(const ir::Node& attention, const std::string& seen,
                                           const std::string& value);
-  std::string attention_bias(const ir::Node& attention, const std::string& total);
+  std::string attention_bias(const ir::Node& attention, const Lengths& lengths);
 
   const ir::Graph& graph_;
   std::vector<std::string> output_names_;

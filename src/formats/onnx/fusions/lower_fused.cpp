@@ -118,22 +118,28 @@ void Lowering::lower_rope(const Node& n) {
 }
 
 /// Not from a cache's shape, if anything else says it: a runtime may give it more room.
-std::string Lowering::total_length(const Node& n, const GroupedAttention& found) {
-  const Dim added = shape(n.inputs[0])[2];
+Lowering::Lengths Lowering::lengths(const Node& n, const GroupedAttention& found) {
+  const Dim added = shape(n.inputs[0])[2], slots = shape(n.inputs[1])[2];
+  Lengths lengths;
   if (found.keys.counter != ir::kAbsent) {
     const std::string first = emit_.node("Reshape", {full(found.keys.counter), emit_.ints({1})});
-    return emit_.node("Add", {first, emit_.size(added)});
+    lengths.taken = emit_.node("Add", {first, emit_.size(added)});
+    lengths.gives_all_slots =
+        slots.is_static() && capabilities(*target_.fusions).grouped_has_all_slots;
+  } else if (n.inputs[3] == ir::kAbsent) {
+    lengths.taken = emit_.size(slots);
+  } else {
+    lengths.taken = emit_.node("Shape", {full(n.inputs[3])}, {Attribute::of("start", 1)});
   }
-  if (n.inputs[3] == ir::kAbsent) return emit_.size(shape(n.inputs[1])[2]);
-  return emit_.node("Shape", {full(n.inputs[3])}, {Attribute::of("start", 1)});
+  return lengths;
 }
 
-/// The slots that each query sees, of those that are taken: bool [B, 1, S, total].
-std::string Lowering::seen_slots(const Node& n, const std::string& total) {
+/// The slots that each query sees, of those that are given to the operator: bool [B, 1, S, T].
+std::string Lowering::seen_slots(const Node& n, const Lengths& lengths) {
   const ValueId bias = n.inputs[4];
   const bool is_whole = shape(bias)[3] == shape(n.inputs[0])[2];
-  if (is_whole) return full(bias);
-  return emit_.node("Slice", {full(bias), emit_.ints({0}), total, emit_.ints({3})});
+  if (is_whole || lengths.gives_all_slots) return full(bias);
+  return emit_.node("Slice", {full(bias), emit_.ints({0}), lengths.taken, emit_.ints({3})});
 }
 
 /// bool [B, S, 1]: the queries of a causal attention that see a key at all. Keys are counted up to
@@ -173,8 +179,8 @@ std::string Lowering::zeros_where_nothing_is_seen(const Node& n, const std::stri
   return emit_.node("Where", {any, value, emit_.scalar(dtype(n.inputs[0]), 0)}, {}, n.name);
 }
 
-/// [B or 1, H or 1, S, total], or empty if all that came before is seen.
-std::string Lowering::attention_bias(const Node& n, const std::string& total) {
+/// [B or 1, H or 1, S, T], or empty if all that came before is seen.
+std::string Lowering::attention_bias(const Node& n, const Lengths& lengths) {
   const ValueId mask = n.inputs[3], bias = n.inputs.size() > 4 ? n.inputs[4] : ir::kAbsent;
   const DType dtype = this->dtype(n.inputs[0]);
   const auto as_numbers = [&](const std::string& seen) {
@@ -182,7 +188,7 @@ std::string Lowering::attention_bias(const Node& n, const std::string& total) {
                       {seen, emit_.scalar(dtype, 0), emit_.scalar(dtype, ir::lowest(dtype))});
   };
   if (bias != ir::kAbsent && this->dtype(bias) == DType::kBool)
-    return as_numbers(seen_slots(n, total));
+    return as_numbers(seen_slots(n, lengths));
   std::string sum;
   if (mask != ir::kAbsent) {
     const std::string seen = emit_.node("Unsqueeze", {full(mask), emit_.ints({1, 2})});
@@ -200,12 +206,16 @@ void Lowering::lower_grouped_attention(const Node& n) {
   const std::optional<GroupedAttention> found = grouped_attention(graph_, n, provider);
   check(found.has_value(), "onnx: an attention was kept that no operator computes");
   const Shape& q = shape(n.inputs[0]);
-  const std::string total = total_length(n, *found);
-  const std::string last = emit_.node("Sub", {total, emit_.ints({1})});
+  const Lengths lengths = this->lengths(n, *found);
+  const std::string last = emit_.node("Sub", {lengths.taken, emit_.ints({1})});
   const auto as_i32 = [&](const std::string& value) {
     return emit_.node("Cast", {value}, {to_dtype(DType::kI32)});
   };
-  const std::string lengths = emit_.node("Expand", {as_i32(last), emit_.shape({q[0]})});
+  const std::string lasts = emit_.node("Expand", {as_i32(last), emit_.shape({q[0]})});
+  const std::string given =
+      lengths.gives_all_slots
+          ? emit_.scalar(DType::kI32, static_cast<double>(shape(n.inputs[1])[2].value()))
+          : as_i32(lengths.taken);
   std::vector<Attribute> attributes = {Attribute::of("num_heads", q[1].value()),
                                        Attribute::of("kv_num_heads", shape(n.inputs[1])[1].value()),
                                        Attribute::of_float("scale", static_cast<float>(op.scale))};
@@ -215,12 +225,12 @@ void Lowering::lower_grouped_attention(const Node& n) {
   const std::vector<std::string> made =
       emit_.contrib("GroupQueryAttention",
                     {merged(n.inputs[0]), merged(found->keys.added), merged(found->values.added),
-                     full(found->keys.past), full(found->values.past), lengths, as_i32(total), "",
-                     "", "", attention_bias(n, total)},
+                     full(found->keys.past), full(found->values.past), lasts, given, "", "", "",
+                     attention_bias(n, lengths)},
                     attributes, n.name, {std::string(), wanted(keys), wanted(values)});
   std::string& y = form(n.outputs[0]).merged = made[0];
   if (!op.causal) {
-    y = zeros_where_nothing_is_seen(n, seen_slots(n, total), y);
+    y = zeros_where_nothing_is_seen(n, seen_slots(n, lengths), y);
   } else if (n.inputs[3] != ir::kAbsent && !provider.grouped_hides_rows) {
     y = emit_.node("Where", {rows_that_see(n), y, emit_.scalar(dtype(n.inputs[0]), 0)}, {}, n.name);
   }

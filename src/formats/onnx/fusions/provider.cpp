@@ -30,6 +30,7 @@ Capabilities of_cuda() {
   return {.name = "cuda",
           .dtypes = {kF32, kF16, kBF16},
           .grouped_dtypes = {kF16, kBF16},
+          .grouped_has_all_slots = true,
           .multi_head_dtypes = {kF32, kF16},
           .unidirectional = true,
           .moe_dtypes = {kF32, kF16}};
@@ -40,6 +41,7 @@ Capabilities of_webgpu() {
           .dtypes = {kF32, kF16},
           .grouped_dtypes = {kF32, kF16},
           .grouped_prompt_bias = true,
+          .grouped_has_all_slots = true,
           .multi_head_dtypes = {kF32, kF16}};
 }
 

@@ -24,6 +24,9 @@ struct Capabilities {
   /// Whether a prompt may have a bias at speed, and whether it takes causal = 0.
   bool grouped_prompt_bias = false;
   bool grouped_not_causal = false;
+  /// Whether slots, if their number is known, are all given to it, those that are not taken hidden:
+  /// so nothing that a step computes is asked for on the host, and a graph can be replayed.
+  bool grouped_has_all_slots = false;
   /// Whether its causal kernel itself gives zeros to a query that sees nothing.
   bool grouped_hides_rows = false;
   /// MultiHeadAttention: in which dtypes; and whether it has the attribute `unidirectional`.
