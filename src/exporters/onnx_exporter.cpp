@@ -14,10 +14,6 @@ namespace {
 
 /// Errors: for what no export here can do, before anything is done.
 void check_config(const Checkpoint& checkpoint, const OnnxConfig& config) {
-  if (config.ort_fusions && !onnx::find_provider(*config.ort_fusions)) {
-    fail(ErrorKind::kInvalidArgument, "[export] ort_fusions is '{}', expected {}",
-         *config.ort_fusions, listed(onnx::provider_names()));
-  }
   if (config.weights != WeightsPlacement::kReference) return;
   if (!config.external_data) {
     fail(ErrorKind::kInvalidArgument,
@@ -52,6 +48,7 @@ exporters::Part make_part(Task task, const Checkpoint& checkpoint,
                           const NamedTensors& sample_inputs, const OnnxConfig& config,
                           GenerationOptions generation, const Sink& sink) {
   check_config(checkpoint, config);
+  const onnx::OnnxOptions options = exporters::onnx_options(config);
   const DType dtype = dtype_of(config);
   if (dtype == DType::kBF16) {
     sink.warn(
@@ -62,8 +59,7 @@ exporters::Part make_part(Task task, const Checkpoint& checkpoint,
   if (for_genai) generation.multi_token_decode = true;
   const exporters::Built built =
       exporters::build(task, checkpoint, sample_inputs, config, generation, dtype, sink);
-  const auto program =
-      onnx::OnnxProgram::lower(built.made.program, exporters::onnx_options(config));
+  const auto program = onnx::OnnxProgram::lower(built.made.program, options);
   exporters::Part part =
       exporters::assemble(checkpoint, built, config,
                           exporters::program_files(OnnxExporter::kExportFormat, ".onnx", program));

@@ -4,6 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+#include "formats/onnx/fusions/provider.h"
+
 namespace tranship::exporters {
 namespace {
 
@@ -35,7 +38,13 @@ onnx::OnnxOptions onnx_options(const OnnxConfig& config) {
   onnx::OnnxOptions options;
   if (config.opset_version) options.opset_version = *config.opset_version;
   if (!config.external_data) options.weights = onnx::Weights::kInline;
-  if (config.ort_fusions) options.fusions = onnx::find_provider(*config.ort_fusions);
+  if (config.ort_fusions) {
+    options.fusions = onnx::find_provider(*config.ort_fusions);
+    if (!options.fusions) {
+      fail(ErrorKind::kInvalidArgument, "[export] ort_fusions is '{}', expected {}",
+           *config.ort_fusions, listed(onnx::provider_names()));
+    }
+  }
   if (config.weights == WeightsPlacement::kReference) options.weights = onnx::Weights::kReference;
   return options;
 }

@@ -24,6 +24,7 @@ inline constexpr std::string_view kCrossCache = ".cross_attention_cache.";
 /// The size of an axis of a port that has one; nothing for a name or an expression.
 std::optional<int64_t> fixed_size(const std::string& axis);
 
+/// Errors: a provider that there is not.
 onnx::OnnxOptions onnx_options(const OnnxConfig& config);
 
 onnx::SessionOptions session_options(const RunOptions& options);

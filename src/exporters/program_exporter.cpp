@@ -194,7 +194,6 @@ ExportedModel OnnxExporter::export_program(const fs::path& pt2, const OnnxConfig
                                            const Sink& sink) const {
   std::vector<std::string> decided = decided_options(config);
   if (config.weights == WeightsPlacement::kReference) decided.emplace_back("weights");
-  if (config.ort_fusions) decided.emplace_back("ort_fusions");
   if (!config.also.empty()) decided.emplace_back("also");
   refuse(decided);
   const pt2::ImportedProgram imported = read_program(pt2);

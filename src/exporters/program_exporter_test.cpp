@@ -82,6 +82,13 @@ TEST(ProgramExporter, options_that_a_capture_has_decided_are_refused) {
   EXPECT_THAT(e.what(), HasSubstr("'static_shapes', 'dtype'"));
 }
 
+TEST(ProgramExporter, fusions_are_for_a_provider_that_there_is) {
+  const Error error =
+      error_of([] { OnnxExporter().export_program(fixture("tree.pt2"), {.ort_fusions = "tpu"}); });
+  EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(error.what(), HasSubstr("'cpu', 'cuda', 'webgpu', 'dml'"));
+}
+
 TEST(ProgramExporter, a_captured_program_is_written_again_as_it_was) {
   const TestFolder folder;
   DynamoExporter().export_program(fixture("tree.pt2"), {}).save_pretrained(folder.path());
