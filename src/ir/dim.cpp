@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <limits>
 
 #include "base/error.h"
@@ -31,15 +32,18 @@ constexpr size_t kMaxTextBytes = 10'000;
        kMaxTerms, kMaxTextBytes);
 }
 
+// The lowest number has no text that reads back: its size takes 64 bits.
+constexpr int64_t kTooLow = std::numeric_limits<int64_t>::min();
+
 int64_t checked_sum(int64_t a, int64_t b) {
   int64_t sum;
-  if (__builtin_add_overflow(a, b, &sum)) fail_too_large();
+  if (__builtin_add_overflow(a, b, &sum) || sum == kTooLow) fail_too_large();
   return sum;
 }
 
 int64_t checked_product(int64_t a, int64_t b) {
   int64_t product;
-  if (__builtin_mul_overflow(a, b, &product)) fail_too_large();
+  if (__builtin_mul_overflow(a, b, &product) || product == kTooLow) fail_too_large();
   return product;
 }
 
@@ -111,24 +115,34 @@ std::string_view function_name(Factor::Kind kind) {
 }  // namespace
 
 Dim Dim::of(std::vector<Term> terms) {
+  for (Term& t : terms) std::ranges::sort(t.factors, {}, &Factor::text);
+  if (terms.size() == 1) {
+    if (terms[0].factors.empty() || terms[0].coefficient == 0) return Dim(terms[0].coefficient);
+    return ordered(std::move(terms));
+  }
   std::map<std::string, Term> by_key;
   for (Term& t : terms) {
-    std::sort(t.factors.begin(), t.factors.end(),
-              [](const Factor& a, const Factor& b) { return a.text < b.text; });
     auto [it, added] = by_key.try_emplace(key_of(t.factors), t);
     if (!added) it->second.coefficient = checked_sum(it->second.coefficient, t.coefficient);
-    if (it->second.coefficient == std::numeric_limits<int64_t>::min()) fail_too_large();
+    if (it->second.coefficient == kTooLow) fail_too_large();
   }
   if (by_key.size() > kMaxTerms) fail_too_large();
-  auto polynomial = std::make_shared<Polynomial>();
+  std::vector<Term> kept;
   int64_t constant = 0;
   for (auto& [key, term] : by_key) {
     if (key.empty()) constant = term.coefficient;
-    if (!key.empty() && term.coefficient != 0) polynomial->terms.push_back(std::move(term));
+    if (!key.empty() && term.coefficient != 0) kept.push_back(std::move(term));
   }
-  if (polynomial->terms.empty()) return Dim(constant);
-  if (constant != 0) polynomial->terms.push_back({constant, {}});
-  polynomial->text = text_of(polynomial->terms);
+  if (kept.empty()) return Dim(constant);
+  if (constant != 0) kept.push_back({constant, {}});
+  return ordered(std::move(kept));
+}
+
+/// Terms in canonical order, with factors.
+Dim Dim::ordered(std::vector<Term> terms) {
+  auto polynomial = std::make_shared<Polynomial>();
+  polynomial->text = text_of(terms);
+  polynomial->terms = std::move(terms);
   if (polynomial->text.size() > kMaxTextBytes) fail_too_large();
   Dim d;
   d.polynomial_ = std::move(polynomial);
@@ -252,7 +266,10 @@ Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
 
 Dim operator*(const Dim& a, const Dim& b) {
   if (a.is_static() && b.is_static()) return Dim(checked_product(a.constant_, b.constant_));
-  const std::vector<Dim::Term> left = a.terms(), right = b.terms();
+  if (a.is_static()) return b * a;
+  if (b.is_static() && b.constant_ == 1) return a;
+  const std::vector<Dim::Term>& left = a.polynomial_->terms;
+  const std::vector<Dim::Term> right = b.terms();
   if (left.size() * right.size() > kMaxTerms) fail_too_large();
   std::vector<Dim::Term> terms;
   for (const Dim::Term& s : left) {
@@ -263,6 +280,31 @@ Dim operator*(const Dim& a, const Dim& b) {
     }
   }
   return Dim::of(std::move(terms));
+}
+
+Dim Dim::sum_of(const std::vector<Dim>& all) {
+  std::vector<Term> terms;
+  for (const Dim& d : all) {
+    for (Term& t : d.terms()) terms.push_back(std::move(t));
+  }
+  return of(std::move(terms));
+}
+
+Dim Dim::product_of(const std::vector<Dim>& all) {
+  Term one{1, {}};
+  std::vector<Dim> sums;
+  for (const Dim& d : all) {
+    std::vector<Term> terms = d.terms();
+    if (terms.size() > 1) {
+      sums.push_back(d);
+      continue;
+    }
+    one.coefficient = checked_product(one.coefficient, terms[0].coefficient);
+    std::ranges::move(terms[0].factors, std::back_inserter(one.factors));
+  }
+  Dim product = of({std::move(one)});
+  for (const Dim& sum : sums) product = product * sum;
+  return product;
 }
 
 namespace {
@@ -370,23 +412,23 @@ class DimParser {
 
   Dim sum() {
     if (++depth_ > kMaxDepth) error("less nesting");
-    Dim d = accept('-') ? Dim(-1) * product() : product();
+    std::vector<Dim> terms = {accept('-') ? Dim(-1) * product() : product()};
     for (;;) {
       if (accept('+')) {
-        d = d + product();
+        terms.push_back(product());
       } else if (accept('-')) {
-        d = d - product();
+        terms.push_back(Dim(-1) * product());
       } else {
         --depth_;
-        return d;
+        return terms.size() == 1 ? terms[0] : Dim::sum_of(terms);
       }
     }
   }
 
   Dim product() {
-    Dim d = factor();
-    while (accept('*')) d = d * factor();
-    return d;
+    std::vector<Dim> factors = {factor()};
+    while (accept('*')) factors.push_back(factor());
+    return factors.size() == 1 ? factors[0] : Dim::product_of(factors);
   }
 
   Dim factor() {
@@ -457,11 +499,7 @@ std::vector<int64_t> Shape::sizes() const {
   return sizes;
 }
 
-Dim Shape::num_elements() const {
-  Dim product = 1;
-  for (const Dim& d : dims) product = product * d;
-  return product;
-}
+Dim Shape::num_elements() const { return Dim::product_of(dims); }
 
 std::string Shape::text() const {
   std::string text = "[";

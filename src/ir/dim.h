@@ -31,6 +31,10 @@ class Dim {
   /// "128", "batch", "past + 1", "2*batch*sequence", "floor_div(height, 16)".
   std::string text() const;
 
+  /// Of many at once, in less time than one after the other. Of none: 0 and 1.
+  static Dim sum_of(const std::vector<Dim>& all);
+  static Dim product_of(const std::vector<Dim>& all);
+
   /// Errors: invalid_argument for a symbol without a value, or a division by zero.
   int64_t evaluate(const std::map<std::string, int64_t>& symbols) const;
   Dim substitute(const std::map<std::string, Dim>& symbols) const;
@@ -64,6 +68,7 @@ class Dim {
 
  private:
   static Dim of(std::vector<Term> terms);
+  static Dim ordered(std::vector<Term> terms);
   static Dim function(Factor::Kind kind, const Dim& a, const Dim& b);
   int64_t constant_ = 0;
   std::shared_ptr<const Polynomial> polynomial_;  // null: constant_ is the value

@@ -82,6 +82,21 @@ TEST(Dim, ParsesWhatItPrints) {
   }
 }
 
+TEST(Dim, ManyAtOnceAreWhatTheyAreOneByOne) {
+  const std::vector<Dim> all = {kPast, 3, kBatch + kPast, kSequence, kBatch - 1, -2};
+  Dim sum, product = 1;
+  for (const Dim& d : all) {
+    sum = sum + d;
+    product = product * d;
+  }
+  EXPECT_EQ(Dim::sum_of(all), sum);
+  EXPECT_EQ(Dim::product_of(all), product);
+  EXPECT_EQ(Dim::sum_of({}), Dim(0));
+  EXPECT_EQ(Dim::product_of({}), Dim(1));
+  EXPECT_EQ(Dim::product_of({kPast, 0, kBatch}), Dim(0));
+  EXPECT_EQ(Dim::sum_of({kPast, kPast * Dim(-1)}), Dim(0));
+}
+
 TEST(Dim, RefusesTextThatIsNoSize) {
   for (const char* text :
        {"", "+", "a b", "2 +", "f(a, b)", "max(a)", "(a", "99999999999999999999", "1x"}) {
@@ -98,6 +113,8 @@ TEST(Dim, RefusesWhatDoesNotFit) {
   EXPECT_THROW(kBatch * kMax + kBatch, Error);
   EXPECT_THROW(kBatch * kMax * 3, Error);
   EXPECT_THROW(kBatch + kMin, Error);
+  EXPECT_THROW(Dim(-kMax) - 1, Error);
+  EXPECT_THROW(Dim::parse("-4611686018427387904 - 4611686018427387904"), Error);
   EXPECT_THROW(floor_div(Dim(kMin), -1), Error);
   EXPECT_EQ(mod(Dim(kMin), -1), Dim(0));
   Dim many = kBatch;
