@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::optional<Config> config;
   if (!fuzz::accepts([&] { config = Config::parse("config.json", text); })) return 0;
   check_text(*config);
-  read_each_key(*config, parse_json("config", "config.json", text), size);
+  read_each_key(*config, parse_json("config", "config.json", text, NonFinite::kAsPython), size);
   fuzz::require(config->unread().empty(), "what was read counts as read");
   // A definition makes a layer for each that the configuration asks for: here that is a few.
   int64_t layers = 0;
