@@ -196,12 +196,11 @@ ExportedModel OnnxExporter::export_program(const fs::path& pt2, const OnnxConfig
   if (config.weights == WeightsPlacement::kReference) decided.emplace_back("weights");
   if (!config.also.empty()) decided.emplace_back("also");
   refuse(decided);
+  const onnx::OnnxOptions options = exporters::onnx_options(config);
   const pt2::ImportedProgram imported = read_program(pt2);
+  const auto program = onnx::OnnxProgram::lower(imported.program, options);
   return assemble(imported, pt2, config.to_json(),
-                  exporters::program_files(
-                      kExportFormat, ".onnx",
-                      onnx::OnnxProgram::lower(imported.program, exporters::onnx_options(config))),
-                  sink);
+                  exporters::program_files(kExportFormat, ".onnx", program), sink);
 }
 
 ExportedModel DynamoExporter::export_program(const fs::path& pt2, const DynamoConfig& config,

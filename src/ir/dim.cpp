@@ -294,13 +294,17 @@ Dim Dim::product_of(const std::vector<Dim>& all) {
   Term one{1, {}};
   std::vector<Dim> sums;
   for (const Dim& d : all) {
-    std::vector<Term> terms = d.terms();
+    if (d.is_static()) {
+      one.coefficient = checked_product(one.coefficient, d.constant_);
+      continue;
+    }
+    const std::vector<Term>& terms = d.polynomial_->terms;
     if (terms.size() > 1) {
       sums.push_back(d);
       continue;
     }
     one.coefficient = checked_product(one.coefficient, terms[0].coefficient);
-    std::ranges::move(terms[0].factors, std::back_inserter(one.factors));
+    std::ranges::copy(terms[0].factors, std::back_inserter(one.factors));
   }
   Dim product = of({std::move(one)});
   for (const Dim& sum : sums) product = product * sum;

@@ -128,6 +128,10 @@ void Lowering::set_flat(ValueId id, const std::string& name) {
   if (shape(id).rank() == 2) form(id).full = name;
 }
 
+void Lowering::set_rows(ValueId id, const std::string& name, bool is_flat) {
+  is_flat ? set_flat(id, name) : void(form(id).full = name);
+}
+
 bool Lowering::goes_flat(const Node& n) {
   const Shape& out = shape(n.outputs[0]);
   if (!can_be_flat(n.outputs[0])) return false;

@@ -511,8 +511,7 @@ void Lowering::split_rows(const Node& n) {
   const std::vector<std::string> parts =
       emit_.nodes("Split", {is_flat ? form(y).flat : form(y).full, emit_.ints(sizes)},
                   axis_attribute(-1), n.name, any);
-  for (size_t i = 0; i < users.size(); ++i)
-    is_flat ? set_flat(users[i]->outputs[0], parts[i]) : set(*users[i], parts[i]);
+  for (size_t i = 0; i < users.size(); ++i) set_rows(users[i]->outputs[0], parts[i], is_flat);
 }
 
 void Lowering::lower_activation(const Node& n) {

@@ -76,6 +76,8 @@ class Lowering {
   // lower.cpp
   /// The flat form, which is the full one of a matrix.
   void set_flat(ir::ValueId id, const std::string& name);
+  /// The flat form or the full one.
+  void set_rows(ir::ValueId id, const std::string& name, bool is_flat);
   void set(const ir::Node& n, std::string name) { form(n.outputs[0]).full = std::move(name); }
   OpLowering by_name(const ir::Node& n);
   void say(const ir::Node& n, std::string_view op_type, std::vector<std::string> inputs,

@@ -92,7 +92,7 @@ class Session {
   /// Runs the model. The inputs are read where they are; all outputs are returned.
   /// Errors: invalid_argument if an input is missing, is unknown, or has another dtype, rank or
   /// fixed dimension than the model says (all of a kind at once), or if an operator fails on them;
-  /// unsupported if it is not implemented.
+  /// unsupported if this ONNX Runtime has no kernel for one.
   NamedTensors run(const NamedTensors& inputs) const;
 
   /// A tensor in host memory of ONNX Runtime, its elements not set. Errors: invalid_argument for a

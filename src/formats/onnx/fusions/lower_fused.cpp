@@ -36,17 +36,14 @@ bool Lowering::lower_skip_norm(const Node& n, std::string_view op_type, double e
   for (const ValueId id : pending->inputs) inputs.push_back(is_flat ? flat(id) : full(id));
   for (size_t i = 1; i < n.inputs.size(); ++i) inputs.push_back(full(n.inputs[i]));
   const auto name_of = [&](ValueId id) { return is_flat && rank > 2 ? std::string() : wanted(id); };
-  const auto set = [&](ValueId id, const std::string& name) {
-    is_flat ? set_flat(id, name) : void(form(id).full = name);
-  };
   std::vector<std::optional<std::string>> results = {name_of(y)};
   const bool is_used = only_user(x) == nullptr;  // the sum itself
   if (is_used) results.insert(results.end(), {std::nullopt, std::nullopt, name_of(x)});
   const std::vector<std::string> made =
       emit_.contrib(op_type, inputs, norm_attributes(eps), n.name, results);
-  set(y, made[0]);
+  set_rows(y, made[0], is_flat);
   if (is_used) {
-    set(x, made[3]);
+    set_rows(x, made[3], is_flat);
     form(x).pending = nullptr;
   }
   return true;

@@ -80,7 +80,7 @@ void Lowering::lower_fused_activation(const Node& n, std::string_view op_type) {
   }
   const std::string name = is_flat ? flat_name(n) : wanted(y);
   const std::string made = emit_.contrib(op_type, inputs, attributes, n.name, {name})[0];
-  is_flat ? set_flat(y, made) : set(n, made);
+  set_rows(y, made, is_flat);
 }
 
 /// Softmax and choice of experts are the operator's own.
