@@ -247,7 +247,8 @@ class Builder {
           std::find(known.begin(), known.end(), name) != known.end())
         continue;
       fail(ErrorKind::kInvalidArgument, "[task] {} has no input '{}'; its optional inputs are {}",
-           selected_.architecture->name, name, listed({known.begin(), known.end()}));
+           selected_.architecture->name, name,
+           known.empty() ? "none" : listed({known.begin(), known.end()}));
     }
   }
 
@@ -260,6 +261,12 @@ class Builder {
   /// Of a static cache; that its axis has so many, unless somebody says otherwise, is noted.
   int64_t num_slots() {
     const int64_t slots = *options_.max_cache_len;
+    if (!selected_.family->state_cache.empty()) {
+      fail(ErrorKind::kUnsupported,
+           "[task] {} keeps states of one size from call to call, which is no cache of slots: "
+           "export it with the cache that it has (cache_implementation = dynamic)",
+           selected_.architecture->name);
+    }
     if (slots < 1) {
       fail(ErrorKind::kInvalidArgument, "[task] max_cache_len is {}, expected 1 or more", slots);
     }

@@ -101,6 +101,19 @@ TEST(ExportAnomaly, AStaticLengthPastTheTableOfPositionsIsRefused) {
   EXPECT_THAT(error.what(), HasSubstr("sequence"));
 }
 
+TEST(ExportAnomaly, AModelWithoutKeysHasNoStaticCache) {
+  const Checkpoint mamba = Checkpoint::synthetic(
+      R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"], "vocab_size": 96, "hidden_size": 32,
+          "state_size": 8, "num_hidden_layers": 2, "conv_kernel": 4, "time_step_rank": 4})");
+  const Error error = error_of([&] {
+    OnnxExporter().export_for_generation(mamba, OnnxConfig{.dynamic = true},
+                                         {.cache_implementation = "static", .max_cache_len = 16});
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+  EXPECT_THAT(error.what(), HasSubstr("MambaForCausalLM keeps states of one size"));
+  EXPECT_THAT(error.what(), HasSubstr("dynamic"));
+}
+
 Tensor ints(std::vector<int64_t> values, std::vector<int64_t> shape) {
   return Tensor::of(values, std::move(shape));
 }
