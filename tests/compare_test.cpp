@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "base/atomic_file.h"
 #include "base/json.h"
@@ -300,6 +301,31 @@ TEST_P(NumberFaults, is_found_where_no_hash_tells_it) {
 INSTANTIATE_TEST_SUITE_P(Verify, NumberFaults, ::testing::ValuesIn(number_faults()),
                          [](const auto& fault) { return fault.param.name; });
 
+// ---- numbers that are none
+
+Side giving(const std::vector<float>& numbers) {
+  return {.run = [numbers](const std::string&, const NamedTensors&) {
+    return exporters::Computed{{{"output", Tensor::of(numbers, {2})}}};
+  }};
+}
+
+TEST(VerifyNumbers, infinities_and_nan_are_the_same_where_both_sides_have_them_and_excuse_nothing) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const ExportedModel model = ExportedModel::from_pretrained(clean_artifact(kBert));
+  const auto is_same = [&](const std::vector<float>& found, const std::vector<float>& reference) {
+    return wrong(exporters::compare(model, giving(found), giving(reference), {}).outputs).empty();
+  };
+  EXPECT_TRUE(is_same({kInf, 1}, {kInf, 1}));
+  EXPECT_TRUE(is_same({kNan, 1}, {kNan, 1}));
+  EXPECT_FALSE(is_same({kInf, 1}, {kInf, 1.1F}));
+  EXPECT_FALSE(is_same({kNan, 1}, {kNan, 1.1F}));
+  EXPECT_FALSE(is_same({-kInf, 1}, {kInf, 1}));
+  EXPECT_FALSE(is_same({1, 1}, {kInf, 1}));
+  EXPECT_FALSE(is_same({1, 1}, {kNan, 1}));
+  EXPECT_FALSE(is_same({kNan, 1}, {1, 1}));
+}
+
 // ---- layers
 
 TEST(VerifyLayers, the_first_module_that_is_far_away_is_the_one_with_the_fault) {
@@ -340,6 +366,87 @@ TEST(VerifyLayers, graphs_of_another_exporter_have_none_in_common) {
   EXPECT_THAT(wrong(found.outputs), IsEmpty());
   EXPECT_THAT(found.modules, IsEmpty());
 }
+
+// ---- .pt2, which is read back and interpreted
+
+fs::path export_pt2(const fs::path& directory, const Checkpoint& checkpoint) {
+  const DynamoConfig config = {.dynamic = true};
+  (generates(checkpoint.data()) ? DynamoExporter().export_for_generation(checkpoint, config)
+                                : DynamoExporter().export_model(checkpoint, config))
+      .save_pretrained(directory);
+  return directory;
+}
+
+class Pt2Faults : public ::testing::TestWithParam<NumberFault> {};
+
+TEST_P(Pt2Faults, are_found_where_no_hash_tells_them) {
+  const TestFolder folder;
+  const auto& [name, config, plant] = GetParam();
+  Altered altered{parse_json("test", "config", config), tiny_checkpoint(config)};
+  plant(altered);
+  altered.checkpoint.config = Checkpoint::synthetic(altered.config.dump()).data().config;
+  const fs::path faulty = export_pt2(folder / "faulty", shared(altered.checkpoint));
+  const Checkpoint checkpoint = shared(tiny_checkpoint(config));
+  EXPECT_THAT(wrong(against(faulty, checkpoint).outputs), Not(IsEmpty()));
+  EXPECT_THAT(wrong(against(faulty, clean_artifact(config)).outputs), Not(IsEmpty()));
+  EXPECT_THAT(wrong(against(clean_artifact(config), faulty).outputs), Not(IsEmpty()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Config, Pt2Faults, ::testing::ValuesIn(faults_of_config()),
+                         [](const auto& fault) { return fault.param.name; });
+INSTANTIATE_TEST_SUITE_P(Weights, Pt2Faults, ::testing::ValuesIn(faults_of_weights()),
+                         [](const auto& fault) { return fault.param.name; });
+
+TEST(VerifyPt2, is_the_same_as_the_artifacts_of_other_formats) {
+  for (const std::string_view config : {kQwen2, kMistral, kBert}) {
+    const TestFolder folder;
+    const fs::path pt2 = export_pt2(folder / "pt2", shared(tiny_checkpoint(config)));
+    for (const Comparison& found :
+         {against(pt2, clean_artifact(config), true), against(clean_artifact(config), pt2, true)}) {
+      EXPECT_THAT(found.outputs, Not(IsEmpty()));
+      EXPECT_THAT(wrong(found.outputs), IsEmpty());
+      EXPECT_THAT(found.modules, Not(IsEmpty()));
+      EXPECT_THAT(wrong(found.modules), IsEmpty());
+    }
+  }
+}
+
+TEST(VerifyPt2, names_the_module_with_the_fault) {
+  const TestFolder folder;
+  const std::string module = "model.layers.1.self_attn.o_proj";
+  Altered altered{parse_json("test", "config", kQwen2), tiny_checkpoint(kQwen2)};
+  altered.each(module + ".weight", [](float x) { return x * 1.001F; });
+  const fs::path faulty = export_pt2(folder / "faulty", shared(altered.checkpoint));
+  const Comparison found = against(faulty, shared(tiny_checkpoint(kQwen2)), true);
+  ASSERT_THAT(wrong(found.modules), Not(IsEmpty()));
+  EXPECT_EQ(wrong(found.modules).front(), "prefill " + module);
+}
+
+class Captures : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Captures, compute_the_same_when_they_are_exported) {
+  const TestFolder folder;
+  const fs::path pt2 = fs::path(TRANSHIP_SOURCE_DIR) / "tests/cases/pt2" / GetParam();
+  OnnxExporter().export_program(pt2, {}).save_pretrained(folder.path());
+  const ExportedModel model = ExportedModel::from_pretrained(folder.path());
+  const Side capture = exporters::side_of_capture(pt2, model, false);
+  const Comparison found = exporters::compare(model, exporters::side_of(model, false), capture, {});
+  EXPECT_THAT(found.outputs, Not(IsEmpty()));
+  EXPECT_THAT(wrong(found.outputs), IsEmpty());
+}
+
+std::vector<std::string> captures() {
+  std::vector<std::string> names;
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(TRANSHIP_SOURCE_DIR) / "tests/cases/pt2")) {
+    if (entry.path().extension() == ".pt2") names.push_back(entry.path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Verify, Captures, ::testing::ValuesIn(captures()),
+                         [](const auto& file) { return fs::path(file.param).stem().string(); });
 
 // ---- artifacts beside each other
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "base/testing.h"
@@ -36,19 +37,24 @@ void expect_clean(const fs::path& directory, const Checkpoint& checkpoint) {
   }
 }
 
-class Golden : public ::testing::TestWithParam<std::string> {};
+class Golden : public ::testing::TestWithParam<std::string> {
+ protected:
+  template <class Exporter, class Config>
+  void expect_exported_clean() {
+    const testing::GoldenCase golden = testing::read_golden(GetParam());
+    const Checkpoint checkpoint(
+        std::make_shared<const CheckpointData>(testing::golden_checkpoint(golden)));
+    const TestFolder folder;
+    const Config config = {.dynamic = true};
+    (golden.generation ? Exporter().export_for_generation(checkpoint, config)
+                       : Exporter().export_model(checkpoint, config))
+        .save_pretrained(folder.path());
+    expect_clean(folder.path(), checkpoint);
+  }
+};
 
-TEST_P(Golden, passes) {
-  const testing::GoldenCase golden = testing::read_golden(GetParam());
-  const Checkpoint checkpoint(
-      std::make_shared<const CheckpointData>(testing::golden_checkpoint(golden)));
-  const TestFolder folder;
-  const OnnxConfig config = {.dynamic = true};
-  (golden.generation ? OnnxExporter().export_for_generation(checkpoint, config)
-                     : OnnxExporter().export_model(checkpoint, config))
-      .save_pretrained(folder.path());
-  expect_clean(folder.path(), checkpoint);
-}
+TEST_P(Golden, passes) { expect_exported_clean<OnnxExporter, OnnxConfig>(); }
+TEST_P(Golden, passes_as_pt2) { expect_exported_clean<DynamoExporter, DynamoConfig>(); }
 
 INSTANTIATE_TEST_SUITE_P(Verify, Golden, ::testing::ValuesIn(testing::golden_cases()),
                          [](const auto& golden) { return golden.param; });
@@ -153,6 +159,61 @@ INSTANTIATE_TEST_SUITE_P(Verify, Options, ::testing::ValuesIn(variants()), [](co
   return v.param.architecture + (v.param.generation ? "_generation_" : "_forward_") +
          v.param.option->name;
 });
+
+// ---- .pt2, which has other options
+
+struct Pt2Option {
+  std::string name;
+  DynamoConfig config = {.dynamic = true};
+  GenerationOptions generation = {};
+};
+
+const std::vector<Pt2Option>& pt2_options() {
+  static const std::vector<Pt2Option> kOptions = {
+      {"half_precision", {.dynamic = true, .dtype = DType::kF16}},
+      {"one_sequence", {.dynamic = true, .static_shapes = {{"batch", 1}}}},
+      {"another_name_of_caches", {.dynamic = true, .cache_name = "cache"}},
+      {"many_tokens", {.dynamic = true}, {.multi_token_decode = true}},
+      {"last_logits", {.dynamic = true}, {.last_token_logits = true}},
+      {"static_cache", {.dynamic = true}, {.cache_implementation = "static", .max_cache_len = 12}},
+  };
+  return kOptions;
+}
+
+using Pt2Variant = std::pair<const nn::Family*, const Pt2Option*>;
+
+std::vector<Pt2Variant> pt2_variants() {
+  std::vector<Pt2Variant> all;
+  for (const nn::Family* family : models::families()) {
+    if (std::ranges::none_of(family->architectures, &nn::Architecture::generates)) continue;
+    for (const Pt2Option& option : pt2_options()) {
+      const bool fits_f16 = family->model_type != "t5", has_slots = family->state_cache.empty();
+      if ((option.name != "half_precision" || fits_f16) &&
+          (option.name != "static_cache" || has_slots))
+        all.emplace_back(family, &option);
+    }
+  }
+  return all;
+}
+
+class Pt2Options : public ::testing::TestWithParam<Pt2Variant> {};
+
+TEST_P(Pt2Options, passes) {
+  const auto& [family, option] = GetParam();
+  const Checkpoint checkpoint(
+      std::make_shared<const CheckpointData>(testing::tiny_checkpoint(family->tiny_config)));
+  const TestFolder folder;
+  DynamoExporter()
+      .export_for_generation(checkpoint, option->config, option->generation)
+      .save_pretrained(folder.path());
+  expect_clean(folder.path(), checkpoint);
+}
+
+INSTANTIATE_TEST_SUITE_P(Verify, Pt2Options, ::testing::ValuesIn(pt2_variants()),
+                         [](const auto& v) {
+                           return std::string(v.param.first->model_type) + "_" +
+                                  v.param.second->name;
+                         });
 
 }  // namespace
 }  // namespace tranship

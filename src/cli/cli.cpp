@@ -25,10 +25,10 @@ constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
 constexpr const char* kAbout =
-    "exports Hugging Face checkpoints to ONNX, and runs them: no Python, no PyTorch\n"
+    "exports Hugging Face checkpoints to ONNX and to PyTorch's .pt2, and runs them: no Python\n"
     "A checkpoint is a directory with config.json and safetensors, or a .gguf file. `tranship "
-    "export` writes an artifact: a "
-    "directory that ONNX Runtime, Transformers and this program can run.";
+    "export` writes an artifact: a directory that Transformers loads, and that ONNX Runtime and "
+    "this program (onnx) or PyTorch (dynamo) runs.";
 constexpr const char* kExamples =
     "  tranship export SmolLM2-135M-Instruct --to onnx -o smollm2-onnx\n"
     "  tranship generate smollm2-onnx --chat --prompt \"What is the capital of France?\"\n"

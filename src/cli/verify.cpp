@@ -62,6 +62,8 @@ Side reference_of(const Options& options, const ExportedModel& model, const Sink
                            !std::filesystem::equivalent(against, options.directory, ignored);
   if (is_artifact)
     return exporters::side_of(open_artifact(options, against, sink), options.layers, sink);
+  if (against.extension() == ".pt2")
+    return exporters::side_of_capture(against, model, options.layers);
   return exporters::side_of(Checkpoint::open(against, sink), model, options.layers, sink);
 }
 
@@ -72,8 +74,8 @@ Comparison compare(const Options& options, const Sink& sink) {
   Comparison numbers = exporters::compare(model, found, reference, options.inputs);
   if (options.layers && numbers.modules.empty()) {
     fail(ErrorKind::kUnsupported,
-         "[verify] '{}' and '{}' have no modules in common, so layers cannot be compared: only "
-         "graphs that tranship exported name their modules. Leave out --layers",
+         "[verify] '{}' and '{}' have no modules in common, so layers cannot be compared: of .onnx "
+         "files only those that tranship exported name their modules. Leave out --layers",
          printable(options.directory), printable(options.against));
   }
   return numbers;
@@ -247,18 +249,18 @@ constexpr Description kDescription = {
         "recorded in export.json, that file included. What no hash was recorded of (an artifact "
         "that Transformers wrote; all but samples of weights that stayed in the checkpoint) is "
         "named as unknown.\n\n"
-        "With --against it also runs each component on ONNX Runtime, and on the same random "
-        "inputs the reference: of a checkpoint the model's definition in a plain interpreter, of "
-        "an artifact its own graphs on ONNX Runtime. The largest difference of each output is "
-        "shown. It is wrong beyond 4 eps sqrt(K L) max|reference|, eps of the dtype, K the longest "
-        "sum in the model, L its layers. The interpreter takes seconds for 100 million "
-        "parameters.\n\n"
+        "With --against it also runs each component, and on the same random inputs the reference: "
+        "an .onnx on ONNX Runtime; a .pt2, as it is read, and a checkpoint's definition in a plain "
+        "interpreter. The largest difference of each output is shown. It is wrong beyond "
+        "4 eps sqrt(K L) max|reference|, eps of the dtype, K the longest sum in the model, L its "
+        "layers. The interpreter takes seconds for 100 million parameters.\n\n"
         "Exit code 0: no fault. 1: a fault, or the artifact cannot be read. 2: wrong usage.",
     .examples =
         "  tranship verify smollm2-onnx\n"
         "  tranship verify smollm2-onnx --against SmolLM2-135M-Instruct\n"
         "  tranship verify smollm2-onnx --against smollm2-older --layers\n"
-        "  tranship verify smollm2-onnx --against SmolLM2-135M-Instruct.Q4_1.gguf --json"};
+        "  tranship verify smollm2-onnx --against SmolLM2-135M-Instruct.Q4_1.gguf --json\n"
+        "  tranship verify captured-onnx --against captured.pt2"};
 
 void add_input_options(CLI::App& app, exporters::InputSizes& inputs) {
   const std::string group = "Inputs";
@@ -281,8 +283,10 @@ Command add_verify(CLI::App& root, Console& console) {
   CLI::App* app = add_subcommand(root, console, kDescription);
   app->add_option("DIR", options->directory, "The artifact: a directory with an export.json.")
       ->required();
-  app->add_option("--against", options->against,
-                  "The checkpoint that it was exported from, or another artifact of the model.")
+  app->add_option(
+         "--against", options->against,
+         "What it was exported from, a checkpoint or a .pt2 that PyTorch captured; or another "
+         "artifact of the model.")
       ->type_name("PATH");
   app->add_flag("--layers", options->layers,
                 "Shows too what modules with weights gave: of each layer the one that is furthest "

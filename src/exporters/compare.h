@@ -2,9 +2,9 @@
 // artifact, on the same inputs.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,13 +29,14 @@ struct Side {
   int64_t longest_sum = 1;    // of its products with weights
   /// Axes that it can only run with one size of, by name ("batch": 1).
   std::map<std::string, int64_t> fixed_sizes = {};
-  /// Optional inputs that it does not take, though others might.
-  std::set<std::string> lacking_inputs = {};
+  /// What each component takes, its axes by the names that this side has for them.
+  std::map<std::string, std::vector<Port>> inputs = {};
 };
 
-/// An artifact on ONNX Runtime; numbers that go in are cast to what its graphs take. Modules come
-/// from the same .onnx with more outputs, so they are those of the artifact itself; they are there
-/// if its nodes have the names that tranship gives. The model is kept.
+/// An artifact: on ONNX Runtime, or of .pt2 what is read from it in the interpreter; numbers that
+/// go in are cast to what its graphs take. Modules come from the same file with more outputs, so
+/// they are those of the artifact itself; of an .onnx they are there if its nodes have the names
+/// that tranship gives. The model is kept. Errors: those of the format's reader.
 Side side_of(const ExportedModel& model, bool with_modules, const Sink& sink = {});
 
 /// What an artifact of this checkpoint must compute: the definition in the interpreter, with the
@@ -44,12 +45,19 @@ Side side_of(const ExportedModel& model, bool with_modules, const Sink& sink = {
 Side side_of(const Checkpoint& checkpoint, const ExportedModel& artifact, bool with_modules,
              const Sink& sink = {});
 
+/// The program that PyTorch captured and the artifact was exported from: a .pt2, as it is read, in
+/// the interpreter. It is kept. Errors: those of the reader; unsupported for operators that nobody
+/// has mapped.
+Side side_of_capture(const std::filesystem::path& pt2, const ExportedModel& artifact,
+                     bool with_modules);
+
 /// The largest difference of one output, or of what one module gave.
 struct Difference {
   std::string component;
   std::string name;
-  double largest_difference = 0;  // infinite for another shape, NaN, or what one side lacks
-  double largest_reference = 0;
+  /// Infinite for another shape, what one side lacks, and infinity or NaN on one side alone.
+  double largest_difference = 0;
+  double largest_reference = 0;  // of the finite ones
   double tolerance = 0;
   bool is_same() const { return largest_difference <= tolerance; }
 };

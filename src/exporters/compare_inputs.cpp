@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "exporters/compare_sides.h"
 #include "exporters/feed.h"
 #include "exporters/ports.h"
 
@@ -44,14 +45,17 @@ Sizes sizes_of_axes(const Sizes& fixed, const InputSizes& wanted) {
   return sizes;
 }
 
-/// The size of "2", "batch", "past"; of a name that somebody else gave, that of a sequence.
+/// The size of "2", "batch", "past + 1"; of a name that somebody else gave, that of a sequence.
 int64_t size_of_axis(const std::string& axis, const Sizes& sizes, int64_t sequence) {
   if (const std::optional<int64_t> fixed = fixed_size(axis)) return *fixed;
-  const auto known = sizes.find(axis);
-  return known == sizes.end() ? sequence : known->second;
+  const std::optional<ir::Dim> dim = declared(axis);
+  if (!dim) return sequence;
+  Sizes all = sizes;
+  for (const std::string& symbol : dim->symbols()) all.emplace(symbol, sequence);
+  return dim->evaluate(all);
 }
 
-/// How many kinds of an integer input there are; nothing for those that get their default.
+/// How many kinds of an integer input there are; nothing for those that nobody knows.
 std::optional<int64_t> num_kinds(const std::string& input, const std::string& config) {
   if (input.ends_with("input_ids")) return config_number(config, "vocab_size", 2);
   if (input == "token_type_ids") return config_number(config, "type_vocab_size", 1);
@@ -85,7 +89,6 @@ NamedTensors make_inputs(const InputPlan& plan, const InputSizes& sizes) {
   const Sizes axes = sizes_of_axes(plan.fixed_sizes, sizes);
   NamedTensors given;
   for (const Port& port : plan.program.inputs()) {
-    const bool is_number = is_floating(port.dtype);
     const std::optional<int64_t> kinds = num_kinds(port.name, plan.config);
     if (port.name.ends_with(kCounter)) {
       Tensor counter(port.dtype, {});
@@ -93,13 +96,17 @@ NamedTensors make_inputs(const InputPlan& plan, const InputSizes& sizes) {
       given.emplace(port.name, std::move(counter));
       continue;
     }
-    if (plan.defaults.contains(port.name) || (!is_number && !kinds)) continue;
+    if (plan.defaults.contains(port.name) || (optional_inputs().contains(port.name) && !kinds))
+      continue;
     std::vector<int64_t> shape;
     for (const std::string& axis : port.shape)
       shape.push_back(size_of_axis(axis, axes, sizes.sequence));
     Tensor tensor(port.dtype, shape);
-    for (int64_t i = 0; i < tensor.num_elements(); ++i)
-      tensor.set(i, is_number ? random.number() : static_cast<double>(random.below(*kinds)));
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+      tensor.set(i, is_floating(port.dtype) ? random.number()
+                    : kinds                 ? static_cast<double>(random.below(*kinds))
+                                            : 1.0);  // what is a mask, an index, a divisor
+    }
     given.emplace(port.name, std::move(tensor));
   }
   NamedTensors all = feed(plan.component, plan.program.inputs(), given).tensors;

@@ -68,6 +68,21 @@ TEST(CompareInputs, sizes_that_a_model_needs_hold_where_nobody_asked_for_others)
               ElementsAre(1, 0, 1, 1, 1, 1, 1));
 }
 
+TEST(CompareInputs, of_a_model_that_nobody_knows_have_the_sizes_that_its_axes_say) {
+  const ExportedProgram program = {{{"pixels", DType::kF32, {"s0", "3", "2*s0 + 1"}},
+                                    {"boxes", DType::kI64, {"s0", "floor_div(s0, 2)"}},
+                                    {"seen", DType::kBool, {"a name!", "s1"}}},
+                                   {},
+                                   0};
+  const NamedTensors all =
+      make_inputs({.component = kComponent, .program = program, .config = ""}, {.sequence = 4});
+  EXPECT_THAT(all.at("pixels").shape(), ElementsAre(4, 3, 9));
+  EXPECT_THAT(all.at("boxes").shape(), ElementsAre(4, 2));
+  EXPECT_THAT(all.at("boxes").i64(), Each(1));
+  EXPECT_THAT(all.at("seen").shape(), ElementsAre(4, 4));
+  EXPECT_EQ(all.at("seen").at(0), 1);
+}
+
 TEST(CompareInputs, optional_ones_can_keep_their_defaults) {
   const NamedTensors all = made({}, {"attention_mask", "token_type_ids"});
   EXPECT_THAT(all.at("attention_mask").i64(), Each(1));

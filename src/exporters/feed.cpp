@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "exporters/ports.h"
-#include "ir/dim.h"
 
 namespace tranship::exporters {
 namespace {
@@ -127,15 +126,6 @@ std::optional<Tensor> default_of(const Port& input, const NamedTensors& feed) {
 }
 
 using Symbols = std::map<std::string, int64_t>;
-
-/// The declared size of an axis, if it is an expression that we know ("batch", "past + 1").
-std::optional<ir::Dim> declared(const std::string& text) {
-  try {
-    return ir::Dim::parse(text);
-  } catch (const Error&) {
-    return std::nullopt;  // a name of somebody else's
-  }
-}
 
 std::string shown(const Port& input, const Symbols& symbols) {
   std::string text;

@@ -34,6 +34,14 @@ std::optional<int64_t> fixed_size(const std::string& axis) {
   return is_number ? std::optional(std::stoll(axis)) : std::nullopt;
 }
 
+std::optional<ir::Dim> declared(const std::string& axis) {
+  try {
+    return ir::Dim::parse(axis);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 onnx::OnnxOptions onnx_options(const OnnxConfig& config) {
   onnx::OnnxOptions options;
   if (config.opset_version) options.opset_version = *config.opset_version;

@@ -24,6 +24,10 @@ inline constexpr std::string_view kCrossCache = ".cross_attention_cache.";
 /// The size of an axis of a port that has one; nothing for a name or an expression.
 std::optional<int64_t> fixed_size(const std::string& axis);
 
+/// The size of an axis of a port as an expression ("batch", "past + 1"); nothing for a name that
+/// somebody else gave it.
+std::optional<ir::Dim> declared(const std::string& axis);
+
 /// Errors: a provider that there is not.
 onnx::OnnxOptions onnx_options(const OnnxConfig& config);
 

@@ -30,6 +30,24 @@ def test_a_captured_model_returns_what_the_model_returns(name, tmp_path, no_grad
             assert_close(actual[output], expected[output], case.config, inputs["input_ids"].shape[1])
 
 
+@pytest.mark.parametrize("name", CAPTURED)
+def test_verify_runs_a_capture_beside_its_exports_and_its_checkpoint(name, tmp_path, no_grad):
+    case = CASES[name]
+    model = reference.build(case)
+    inputs = max((reference.as_tensors(run.inputs) for run in case.runs), key=lambda i: sum(v.numel() for v in i.values()))
+    DynamoExporter().export(model, dict(inputs), DynamoConfig(dynamic=True)).save_pretrained(tmp_path / "captured")
+    model.save_pretrained(tmp_path / "checkpoint")
+    run_cli("export", tmp_path / "captured" / "model.pt2", "--to", "onnx", "-o", tmp_path / "onnx")
+    run_cli("verify", tmp_path / "captured", "--against", tmp_path / "checkpoint")
+    run_cli("verify", tmp_path / "onnx", "--against", tmp_path / "captured" / "model.pt2")
+    run_cli("verify", tmp_path / "onnx", "--against", tmp_path / "captured")
+    with (tmp_path / "checkpoint" / "model.safetensors").open("r+b") as weights:
+        weights.seek(-64, 2)
+        weights.write(b"\x3f" * 64)
+    with pytest.raises(AssertionError, match="wrong, see above"):
+        run_cli("verify", tmp_path / "captured", "--against", tmp_path / "checkpoint")
+
+
 def test_the_five_lines_of_the_guide(tmp_path, no_grad):
     """docs/pt2.md, with a model that is there."""
     model = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
