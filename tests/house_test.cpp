@@ -263,6 +263,23 @@ TEST(House, folders_keep_their_line_budget) {
   }
 }
 
+TEST(House, tests_that_the_list_of_anomalies_names_exist) {
+  std::string tests;
+  for (const Source& source : sources_under({"src", "tests"})) {
+    if (is_test(source)) tests += source.text;
+  }
+  std::ifstream file(fs::path(TRANSHIP_SOURCE_DIR) / "tests/anomalies/README.md");
+  const std::string list((std::istreambuf_iterator<char>(file)), {});
+  static const std::regex named("`([A-Z][A-Za-z0-9]*)\\.([a-z]\\w*)[^`]*`");
+  int64_t count = 0;
+  for (std::sregex_iterator it(list.begin(), list.end(), named), end; it != end; ++it) {
+    const std::string test = "(" + it->str(1) + ", " + it->str(2) + ")";
+    EXPECT_NE(tests.find(test), std::string::npos) << it->str() << " is no test";
+    ++count;
+  }
+  EXPECT_GT(count, 40);
+}
+
 TEST(House, sources_are_ascii_and_headers_are_read_once) {
   for (const Source& source : sources_under({"src", "include", "tests"})) {
     const auto non_ascii = std::ranges::find_if(

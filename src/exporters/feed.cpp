@@ -1,5 +1,7 @@
 #include "exporters/feed.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -158,6 +160,34 @@ void check_axes(const Port& input, const Tensor& tensor, const Symbols& symbols)
   }
 }
 
+/// How many tokens a call has, of the text itself.
+int64_t num_tokens(const NamedTensors& given) {
+  for (const char* name : {"decoder_input_ids", "input_ids"}) {
+    const auto ids = given.find(name);
+    if (ids != given.end() && ids->second.shape().size() == 2) return ids->second.shape()[1];
+  }
+  return 0;
+}
+
+/// A static cache has room for what a call writes: kernels may write past its end.
+void check_slots(const NamedTensors& given) {
+  const int64_t tokens = num_tokens(given);
+  for (const auto& [name, counter] : given) {
+    const bool counts =
+        name.ends_with(kCounter) && counter.dtype() == DType::kI64 && counter.num_elements() == 1;
+    if (!counts || name.find(kCrossCache) != std::string::npos) continue;
+    const auto keys = given.find(name.substr(0, name.size() - kCounter.size()) + ".keys");
+    if (keys == given.end() || keys->second.shape().size() != 4) continue;
+    const int64_t slots = keys->second.shape()[2], taken = counter.i64()[0];
+    if (taken >= 0 && taken <= slots && tokens <= slots - taken) continue;
+    fail(ErrorKind::kInvalidArgument,
+         "[run] '{}' has {} slots; '{}' says that {} are taken, and the call has {} more: begin "
+         "with longer buffers, or a new text with a counter of 0",
+         keys->first, slots, name, taken,
+         tokens == 1 ? "1 token" : fmt::format("{} tokens", tokens));
+  }
+}
+
 }  // namespace
 
 void check_sizes(const std::vector<Port>& inputs, const Ranges& ranges, const NamedTensors& given) {
@@ -175,6 +205,7 @@ void check_sizes(const std::vector<Port>& inputs, const Ranges& ranges, const Na
     const auto it = given.find(input.name);
     if (it != given.end()) check_axes(input, it->second, symbols);
   }
+  check_slots(given);
   for (const auto& [symbol, size] : symbols) {
     const auto range = ranges.find(symbol);
     if (range == ranges.end()) continue;

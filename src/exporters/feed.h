@@ -25,8 +25,8 @@ bool is_complete(const std::vector<Port>& inputs, const NamedTensors& given);
 Feed feed(std::string_view component, const std::vector<Port>& inputs, const NamedTensors& given);
 
 /// Axes of one name have one size in all inputs, and sums of them theirs: runtimes would broadcast
-/// instead, and give numbers for inputs that make no sense. Sizes lie in their ranges. Errors:
-/// invalid_argument with what was given and expected.
+/// instead, and give numbers for inputs that make no sense. Sizes lie in their ranges, and a static
+/// cache has slots for the tokens. Errors: invalid_argument with what was given and expected.
 void check_sizes(const std::vector<Port>& inputs, const Ranges& ranges, const NamedTensors& given);
 
 }  // namespace tranship::exporters
