@@ -326,6 +326,25 @@ TEST(VerifyNumbers, infinities_and_nan_are_the_same_where_both_sides_have_them_a
   EXPECT_FALSE(is_same({kNan, 1}, {1, 1}));
 }
 
+TEST(VerifyNumbers, slots_behind_the_taken_ones_are_nobodys) {
+  const ExportedModel model = ExportedModel::from_pretrained(clean_artifact(kBert));
+  const auto giving = [](const std::vector<float>& slots) {
+    Tensor counter(DType::kI64, {});
+    counter.set(0, 2);
+    return Side{.run = [slots, counter](const std::string&, const NamedTensors&) {
+      return exporters::Computed{{{"output.past.layers.0.keys", Tensor::of(slots, {1, 2, 3, 1})},
+                                  {"output.past.layers.0.cumulative_length", counter}}};
+    }};
+  };
+  const auto is_same = [&](const std::vector<float>& found) {
+    const Side reference = giving({1, 2, 0, 3, 4, 0});
+    return wrong(exporters::compare(model, giving(found), reference, {}).outputs).empty();
+  };
+  EXPECT_TRUE(is_same({1, 2, 9, 3, 4, std::numeric_limits<float>::quiet_NaN()}));
+  EXPECT_FALSE(is_same({1, 2.1F, 0, 3, 4, 0}));
+  EXPECT_FALSE(is_same({1, 2, 0, 3, 4.1F, 0}));
+}
+
 // ---- layers
 
 TEST(VerifyLayers, the_first_module_that_is_far_away_is_the_one_with_the_fault) {
