@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -114,6 +115,86 @@ TEST(Interrupted, ADiskTooSmallIsSaidBeforeAByteIsWritten) {
   }
 }
 
+/// A small disk of its own, under a path that is there. Nobody but root may have one.
+class SmallDisk {
+ public:
+  SmallDisk(const fs::path& path, uint64_t size_bytes) : path_(path) {
+    fs::create_directories(path);
+    const std::string size = "size=" + std::to_string(size_bytes);
+    is_there_ = ::mount("none", path.c_str(), "tmpfs", 0, size.c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (is_there_) ::umount(path_.c_str());
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool is_there() const { return is_there_; }
+  bool make_read_only() const {
+    return ::mount("none", path_.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr) == 0;
+  }
+  /// Somebody else's file takes all that is left but so many bytes.
+  void fill_but(uint64_t left_bytes) const {
+    const uint64_t available = fs::space(path_).available;
+    const std::string some(4096, 'x');
+    std::ofstream file(path_ / "of_somebody_else", std::ios::binary | std::ios::app);
+    for (uint64_t at = left_bytes; at < available; at += some.size()) file << some;
+  }
+
+ private:
+  fs::path path_;
+  bool is_there_ = false;
+};
+
+class FullDisk : public ::testing::TestWithParam<std::string> {
+ protected:
+  static ExportedModel exported() {
+    return GetParam() == "onnx" ? small_export()
+                                : DynamoExporter().export_model(small_llama(), {.dynamic = true});
+  }
+};
+
+TEST_P(FullDisk, ThatGetsFullMidwayHoldsNothingThatLoads) {
+  const TestFolder folder;
+  const ExportedModel exported = this->exported();
+  uint64_t total = 0;
+  for (const ArtifactFile& file : exported.files()) total += file.size_bytes;
+  int whole = 0, failed = 0;
+  for (uint64_t pages = 0; pages < 20; ++pages) {
+    SCOPED_TRACE(pages);
+    const SmallDisk disk(folder / "disk", total * 2);
+    if (!disk.is_there()) GTEST_SKIP() << "this machine lets nobody mount a tmpfs";
+    const fs::path target = folder / "disk/out";
+    const uint64_t first = 1 + pages % 4 * (total / 4);  // where in the weights it happens
+    bool is_full = false;
+    const auto fill = [&](uint64_t done_bytes, uint64_t, std::string_view) {
+      if (is_full || done_bytes < first) return;
+      is_full = true;
+      disk.fill_but(pages * 4096);
+    };
+    const Sink sink = {.warning = {}, .progress = fill};
+    try {
+      exported.save_pretrained(target, sink);
+      ++whole;
+      EXPECT_NO_THROW(ExportedModel::from_pretrained(target));
+      for (const exporters::FileVerdict& file : exporters::check_files(target))
+        EXPECT_EQ(file.kind, exporters::FileVerdict::Kind::kSame) << file.file << " " << file.text;
+    } catch (const Error& error) {
+      ++failed;
+      EXPECT_EQ(error.kind(), ErrorKind::kIo) << error.what();
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("No space left")) << error.what();
+      EXPECT_FALSE(fs::exists(target / "export.json"));
+      EXPECT_THROW(ExportedModel::from_pretrained(target), Error);
+    }
+    EXPECT_TRUE(is_full);
+  }
+  EXPECT_GT(whole, 0);
+  EXPECT_GT(failed, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Interrupted, FullDisk, ::testing::Values("onnx", "dynamo"),
+                         [](const auto& format) { return format.param; });
+
 TEST(Interrupted, TwoExportsIntoOneDirectoryDoNotMix) {
   const TestFolder folder;
   const fs::path target = folder.path() / "target";
@@ -134,12 +215,29 @@ TEST(Interrupted, TwoExportsIntoOneDirectoryDoNotMix) {
 }
 
 TEST(Interrupted, AReadOnlyTargetIsAnErrorAndStaysAsItIs) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
   const TestFolder folder;
-  fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
-  EXPECT_THROW(small_export().save_pretrained(folder.path()), Error);
-  fs::permissions(folder.path(), fs::perms::owner_all);
-  EXPECT_TRUE(fs::is_empty(folder.path()));
+  if (::geteuid() != 0) {
+    fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
+    EXPECT_THROW(small_export().save_pretrained(folder.path()), Error);
+    fs::permissions(folder.path(), fs::perms::owner_all);
+    EXPECT_TRUE(fs::is_empty(folder.path()));
+    return;
+  }
+  const SmallDisk disk(folder / "disk", 1 << 26);  // root may write everywhere but there
+  if (!disk.is_there()) GTEST_SKIP() << "this machine lets nobody mount a tmpfs";
+  const fs::path target = folder / "disk/out";
+  small_export().save_pretrained(target);
+  ASSERT_TRUE(disk.make_read_only());
+  for (const fs::path& directory : {target, folder / "disk/other"}) {
+    try {
+      small_export().save_pretrained(directory);
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kIo);
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("Read-only file system"));
+    }
+  }
+  expect_verified(target, "after an export that could not write");
 }
 
 }  // namespace

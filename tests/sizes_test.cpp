@@ -99,13 +99,20 @@ uint64_t cache_bytes_per_token(const Json& component) {
   return total;
 }
 
-/// The numbers of an .onnx file's weights against those of its data file.
+/// The numbers of a program's weights against those of the file they lie in: an .onnx file's data
+/// file, or the .pt2 itself.
 void expect_weights_fit(const Json& component, const Sizes& on_disk) {
   Sizes used;  // bytes by data file, each weight at a multiple of 64
   for (const Json& weight : component["weights"]) {
     const uint64_t bytes = weight["bytes"];
     EXPECT_EQ(bytes, num_elements(weight) * element_bytes(weight)) << weight.dump();
-    used[weight["file"].get<std::string>()] += (bytes + 63) / 64 * 64;
+    const Json& file = weight.contains("file") ? weight["file"] : component["file"];
+    used[file.get<std::string>()] += (bytes + 63) / 64 * 64;
+  }
+  const auto program = component["file"].get<std::string>();
+  if (program.ends_with(".pt2")) {
+    EXPECT_LE(used.at(program), on_disk.at(program));
+    return;
   }
   for (const Json& file : component["data_files"]) {
     const auto name = file["name"].get<std::string>();
@@ -150,7 +157,9 @@ class Export {
 
  private:
   Words words(const Words& more) const {
-    Words out = {"export", checkpoint_.path.string(), "--to", "onnx", "-o", target_.string()};
+    Words out = {"export", checkpoint_.path.string(), "-o", target_.string()};
+    if (std::ranges::find(options_, "--to") == options_.end())
+      out.insert(out.end(), {"--to", "onnx"});
     out.insert(out.end(), options_.begin(), options_.end());
     out.insert(out.end(), more.begin(), more.end());
     out.emplace_back("--quiet");
@@ -275,10 +284,30 @@ TEST_P(TinySizes, AreAsPlannedWithEachOptionThatChangesAGraph) {
     for (const Words& options :
          {Words{"--opset", "18"}, Words{"--opset", "24"}, Words{"--static", "batch=1,sequence=8"},
           Words{"--dim", "batch=1:7", "--dim", "sequence=2:16"}, Words{"--cache-name", "cache"},
-          Words{"--graph-inputs", "attention_mask,position_ids"}}) {
+          Words{"--graph-inputs", "attention_mask,position_ids"}, Words{"--ort-fusions", "cpu"},
+          Words{"--to", "dynamo"}, Words{"--to", "dynamo", "--dtype", "f16"}}) {
       if (!takes(options) || (task == "generation" && options[0] == "--static")) continue;
       SCOPED_TRACE(fmt::format("{} {}", task, testing::PrintToString(options)));
       Words all = {"--task", task};
+      all.insert(all.end(), options.begin(), options.end());
+      Export(checkpoint, all, folder_).check();
+    }
+  }
+}
+
+TEST_P(TinySizes, AreAsPlannedWithEachFormOfGeneration) {
+  if (!GetParam().architecture->generates) return;
+  const OnDisk checkpoint = write_checkpoint(DType::kF32);
+  for (const Words& format : {Words{"--to", "onnx"}, Words{"--to", "onnx", "--ort-fusions", "cpu"},
+                              Words{"--to", "dynamo"}}) {
+    for (const Words& options :
+         {Words{"--multi-token-decode"}, Words{"--last-token-logits"},
+          Words{"--multi-token-decode", "--components", "decode"},
+          Words{"--cache-implementation", "static", "--max-cache-len", "16"}}) {
+      const bool is_static = options[0] == "--cache-implementation";
+      if (is_static && !GetParam().family->state_cache.empty()) continue;
+      SCOPED_TRACE(testing::PrintToString(format) + testing::PrintToString(options));
+      Words all = format;
       all.insert(all.end(), options.begin(), options.end());
       Export(checkpoint, all, folder_).check();
     }
