@@ -334,6 +334,29 @@ TEST(ExportedModel, a_file_where_the_directory_should_be_is_io) {
   EXPECT_EQ(error_of([&] { exported().save_pretrained(folder / "out"); }).kind(), ErrorKind::kIo);
 }
 
+TEST_F(RunsExports, a_running_session_keeps_what_it_opened_when_another_export_takes_its_place) {
+  const TestFolder folder;
+  const auto export_with = [&](int64_t intermediate_size) {  // other weights, in other places
+    Json config = Json::parse(kLlama);
+    config["intermediate_size"] = intermediate_size;
+    OnnxExporter()
+        .export_model(Checkpoint::synthetic(config.dump()), {.dynamic = true})
+        .save_pretrained(folder.path());
+    return ExportedModel::from_pretrained(folder.path());
+  };
+  const auto logits = [](const ExportedModel& model) {
+    const NamedTensors inputs =
+        make_inputs(model.program().inputs(), {{"batch", 2}, {"sequence", 5}});
+    const Tensor found = model(inputs).at("logits");
+    return std::vector<float>(found.f32().begin(), found.f32().end());
+  };
+  const ExportedModel running = export_with(48);
+  const std::vector<float> before = logits(running);
+  const ExportedModel other = export_with(80);
+  EXPECT_EQ(logits(running), before);
+  EXPECT_NE(logits(other), before);
+}
+
 TEST_F(RunsExports, a_loaded_artifact_can_be_saved_elsewhere) {
   const TestFolder a, b;
   exported_for_generation().save_pretrained(a.path());
