@@ -221,10 +221,13 @@ struct Generating {
   const Form* form;
 };
 
-/// T5 does not fit into f16; what keeps no keys has no static cache.
+/// T5 does not fit into f16; what keeps no keys has no static cache. Each form is written plain,
+/// fused and as .pt2, the two kinds of cache with each writer.
 bool applies(const nn::Family& family, const Writer& writer, const Form& form) {
   if (family.model_type == "t5" && writer.name.ends_with("half_precision")) return false;
-  return family.state_cache.empty() || form.options.cache_implementation != "static";
+  if (!family.state_cache.empty() && form.options.cache_implementation == "static") return false;
+  const bool writes_all = writer.name == "onnx" || writer.name == "fused" || writer.name == "pt2";
+  return writes_all || form.name == "growing" || form.name == "static";
 }
 
 std::vector<Generating> generating() {
