@@ -326,6 +326,24 @@ TEST(VerifyNumbers, infinities_and_nan_are_the_same_where_both_sides_have_them_a
   EXPECT_FALSE(is_same({kNan, 1}, {1, 1}));
 }
 
+TEST(VerifyNumbers, half_precision_excuses_rounding_and_no_more) {
+  const ExportedModel model = ExportedModel::from_pretrained(clean_artifact(kBert));
+  const auto is_same = [&](DType dtype, float difference) {
+    Side found = giving({1, 1 - difference}), reference = giving({1, 1});
+    for (Side* side : {&found, &reference}) {
+      side->dtype = dtype;
+      side->longest_sum = 100'000;  // a vocabulary's: sums are kept in f32
+    }
+    return wrong(exporters::compare(model, found, reference, {}).outputs).empty();
+  };
+  EXPECT_TRUE(is_same(DType::kF32, 1e-4F));
+  EXPECT_FALSE(is_same(DType::kF32, 1e-3F));
+  EXPECT_TRUE(is_same(DType::kF16, 0.01F));
+  EXPECT_FALSE(is_same(DType::kF16, 0.03F));
+  EXPECT_TRUE(is_same(DType::kBF16, 0.1F));
+  EXPECT_FALSE(is_same(DType::kBF16, 0.2F));
+}
+
 TEST(VerifyNumbers, slots_behind_the_taken_ones_are_nobodys) {
   const ExportedModel model = ExportedModel::from_pretrained(clean_artifact(kBert));
   const auto giving = [](const std::vector<float>& slots) {

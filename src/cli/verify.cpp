@@ -252,8 +252,9 @@ constexpr Description kDescription = {
         "With --against it also runs each component, and on the same random inputs the reference: "
         "an .onnx on ONNX Runtime; a .pt2, as it is read, and a checkpoint's definition in a plain "
         "interpreter. The largest difference of each output is shown. It is wrong beyond "
-        "4 eps sqrt(K L) max|reference|, eps of the dtype, K the longest sum in the model, L its "
-        "layers. The interpreter takes seconds for 100 million parameters.\n\n"
+        "max|reference| times 4 eps sqrt(K L) in f32, K the longest sum in the model, L its "
+        "layers; in f16 and bf16, which round each result, 4 eps sqrt(16 L) more. The interpreter "
+        "takes seconds for 100 million parameters.\n\n"
         "Exit code 0: no fault. 1: a fault, or the artifact cannot be read. 2: wrong usage.",
     .examples =
         "  tranship verify smollm2-onnx\n"

@@ -38,16 +38,23 @@ Tensor repeated(const Tensor& tensor, const Tensor& whole) {
   return out;
 }
 
-/// eps of the dtype that a side computes in.
-double epsilon(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return 0x1p-10;
-    case DType::kBF16:
-      return 0x1p-7;
-    default:
-      return std::numeric_limits<float>::epsilon();
+/// Results that a layer rounds one after the other.
+constexpr double kRoundings = 16;
+
+/// The tolerance for a reference whose largest number is 1: 4 (eps32 sqrt(K L) + eps16 sqrt(16 L)),
+/// K the longest sum, L the number of layers. Sums are kept in f32 by all runtimes; what a coarser
+/// dtype adds is that each result is rounded to it. eps16: of f16 or bf16, whichever of the sides
+/// is coarser; nothing if both compute in f32.
+double tolerance_of_one(const Side& found, const Side& reference, int64_t num_layers) {
+  double eps16 = 0;
+  for (const Side* side : {&found, &reference}) {
+    if (side->dtype == DType::kF16) eps16 = std::max(eps16, 0x1p-10);
+    if (side->dtype == DType::kBF16) eps16 = 0x1p-7;
   }
+  const auto layers = static_cast<double>(std::max<int64_t>(num_layers, 1));
+  const double sums = std::sqrt(static_cast<double>(reference.longest_sum) * layers);
+  return 4 *
+         (std::numeric_limits<float>::epsilon() * sums + eps16 * std::sqrt(kRoundings * layers));
 }
 
 /// The largest difference, over the elements in their order: a module's result may be a matrix on
@@ -175,10 +182,8 @@ std::vector<Difference> in_order(std::vector<Difference> outputs, const Exported
 
 Comparison compare(const ExportedModel& model, const Side& found, const Side& reference,
                    const InputSizes& sizes) {
-  const double eps = std::max(epsilon(found.dtype), epsilon(reference.dtype));
   const int64_t layers = config_number(model.config(), "num_hidden_layers", 1);
-  const double unit = 4 * eps * std::sqrt(static_cast<double>(reference.longest_sum)) *
-                      std::sqrt(static_cast<double>(std::max<int64_t>(layers, 1)));
+  const double unit = tolerance_of_one(found, reference, layers);
   std::map<std::string, int64_t> fixed = reference.fixed_sizes;
   fixed.insert(found.fixed_sizes.begin(), found.fixed_sizes.end());
   std::set<std::string> lacking;

@@ -68,9 +68,9 @@ struct Comparison {
 };
 
 /// Runs both sides on the same inputs, each component of `model`; optional inputs that one side
-/// lacks have their default on the other. The tolerance is 4 eps sqrt(K) max|reference|
-/// (tests/TOLERANCES.md), eps of the coarser dtype, K the reference's longest sum. Errors: what the
-/// sides say.
+/// lacks have their default on the other. The tolerance is max|reference| times 4 eps sqrt(K L) in
+/// f32, and more by 4 eps sqrt(16 L) in f16 and bf16 (tests/TOLERANCES.md): K the reference's
+/// longest sum, L the layers. Errors: what the sides say.
 Comparison compare(const ExportedModel& model, const Side& found, const Side& reference,
                    const InputSizes& sizes);
 
