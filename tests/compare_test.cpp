@@ -239,12 +239,18 @@ void write_edited(const Altered& altered, const fs::path& directory) {
   write_text(directory / "export.json", exporters::write_manifest(manifest));
 }
 
-/// Exports what a mistake made of a checkpoint.
-fs::path export_altered(const fs::path& directory, std::string_view config,
-                        const std::function<void(Altered&)>& plant) {
+/// A tiny checkpoint after a mistake.
+Altered alter(std::string_view config, const std::function<void(Altered&)>& plant) {
   Altered altered{parse_json("test", "config", config), tiny_checkpoint(config)};
   plant(altered);
   altered.checkpoint.config = Checkpoint::synthetic(altered.config.dump()).data().config;
+  return altered;
+}
+
+/// Exports what a mistake made of a checkpoint.
+fs::path export_altered(const fs::path& directory, std::string_view config,
+                        const std::function<void(Altered&)>& plant) {
+  const Altered altered = alter(config, plant);
   const Checkpoint checkpoint = shared(altered.checkpoint);
   const OnnxConfig options = {.dynamic = true};
   (generates(altered.checkpoint) ? OnnxExporter().export_for_generation(checkpoint, options)
@@ -419,9 +425,7 @@ class Pt2Faults : public ::testing::TestWithParam<NumberFault> {};
 TEST_P(Pt2Faults, are_found_where_no_hash_tells_them) {
   const TestFolder folder;
   const auto& [name, config, plant] = GetParam();
-  Altered altered{parse_json("test", "config", config), tiny_checkpoint(config)};
-  plant(altered);
-  altered.checkpoint.config = Checkpoint::synthetic(altered.config.dump()).data().config;
+  const Altered altered = alter(config, plant);
   const fs::path faulty = export_pt2(folder / "faulty", shared(altered.checkpoint));
   const Checkpoint checkpoint = shared(tiny_checkpoint(config));
   EXPECT_THAT(wrong(against(faulty, checkpoint).outputs), Not(IsEmpty()));
@@ -451,8 +455,8 @@ TEST(VerifyPt2, is_the_same_as_the_artifacts_of_other_formats) {
 TEST(VerifyPt2, names_the_module_with_the_fault) {
   const TestFolder folder;
   const std::string module = "model.layers.1.self_attn.o_proj";
-  Altered altered{parse_json("test", "config", kQwen2), tiny_checkpoint(kQwen2)};
-  altered.each(module + ".weight", [](float x) { return x * 1.001F; });
+  const Altered altered = alter(
+      kQwen2, [&](Altered& a) { a.each(module + ".weight", [](float x) { return x * 1.001F; }); });
   const fs::path faulty = export_pt2(folder / "faulty", shared(altered.checkpoint));
   const Comparison found = against(faulty, shared(tiny_checkpoint(kQwen2)), true);
   ASSERT_THAT(wrong(found.modules), Not(IsEmpty()));

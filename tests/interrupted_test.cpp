@@ -92,29 +92,6 @@ TEST(Interrupted, KilledAtAnyMomentADirectoryHoldsAWholeArtifactOrNone) {
   expect_verified(folder.path() / "target", "after the last");
 }
 
-TEST(Interrupted, ADiskTooSmallIsSaidBeforeAByteIsWritten) {
-  const TestFolder folder;
-  const ExportedModel exported = small_export();
-  uint64_t total = 0;
-  for (const ArtifactFile& file : exported.files()) total += file.size_bytes;
-  for (int i = 1; i <= 20; ++i) {
-    const fs::path disk = folder.path() / "disk";
-    fs::create_directories(disk);
-    const std::string size =
-        "size=" + std::to_string(total * static_cast<uint64_t>(i) / 20 / 4096 * 4096);
-    if (::mount("none", disk.c_str(), "tmpfs", 0, size.c_str()) != 0)
-      GTEST_SKIP() << "this machine lets nobody mount a tmpfs";
-    try {
-      exported.save_pretrained(disk / "out");
-      expect_verified(disk / "out", size);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kIo) << error.what();
-      EXPECT_FALSE(fs::exists(disk / "out")) << "with " << size;
-    }
-    ::umount(disk.c_str());
-  }
-}
-
 /// A small disk of its own, under a path that is there. Nobody but root may have one.
 class SmallDisk {
  public:
@@ -146,6 +123,31 @@ class SmallDisk {
   bool is_there_ = false;
 };
 
+uint64_t total_bytes(const ExportedModel& exported) {
+  uint64_t total = 0;
+  for (const ArtifactFile& file : exported.files()) total += file.size_bytes;
+  return total;
+}
+
+TEST(Interrupted, ADiskTooSmallIsSaidBeforeAByteIsWritten) {
+  const TestFolder folder;
+  const ExportedModel exported = small_export();
+  const uint64_t total = total_bytes(exported);
+  for (int i = 1; i <= 20; ++i) {
+    SCOPED_TRACE(i);
+    const SmallDisk disk(folder / "disk", total * static_cast<uint64_t>(i) / 20 / 4096 * 4096);
+    if (!disk.is_there()) GTEST_SKIP() << "this machine lets nobody mount a tmpfs";
+    const fs::path target = folder / "disk/out";
+    try {
+      exported.save_pretrained(target);
+      expect_verified(target, "on a small disk");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kIo) << error.what();
+      EXPECT_FALSE(fs::exists(target));
+    }
+  }
+}
+
 class FullDisk : public ::testing::TestWithParam<std::string> {
  protected:
   static ExportedModel exported() {
@@ -157,8 +159,7 @@ class FullDisk : public ::testing::TestWithParam<std::string> {
 TEST_P(FullDisk, ThatGetsFullMidwayHoldsNothingThatLoads) {
   const TestFolder folder;
   const ExportedModel exported = this->exported();
-  uint64_t total = 0;
-  for (const ArtifactFile& file : exported.files()) total += file.size_bytes;
+  const uint64_t total = total_bytes(exported);
   int whole = 0, failed = 0;
   for (uint64_t pages = 0; pages < 20; ++pages) {
     SCOPED_TRACE(pages);
@@ -201,13 +202,9 @@ TEST(Interrupted, TwoExportsIntoOneDirectoryDoNotMix) {
   fs::create_directories(target);
   {
     const DirectoryLock other(target);
-    try {
-      small_export().save_pretrained(target);
-      FAIL() << "no error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kIo);
-      EXPECT_THAT(error.what(), ::testing::HasSubstr("another export is writing there"));
-    }
+    const Error error = error_of([&] { small_export().save_pretrained(target); });
+    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("another export is writing there"));
     EXPECT_TRUE(fs::is_empty(target));
   }
   EXPECT_NO_THROW(small_export().save_pretrained(target));
@@ -229,13 +226,9 @@ TEST(Interrupted, AReadOnlyTargetIsAnErrorAndStaysAsItIs) {
   small_export().save_pretrained(target);
   ASSERT_TRUE(disk.make_read_only());
   for (const fs::path& directory : {target, folder / "disk/other"}) {
-    try {
-      small_export().save_pretrained(directory);
-      FAIL() << "no error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kIo);
-      EXPECT_THAT(error.what(), ::testing::HasSubstr("Read-only file system"));
-    }
+    const Error error = error_of([&] { small_export().save_pretrained(directory); });
+    EXPECT_EQ(error.kind(), ErrorKind::kIo);
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("Read-only file system"));
   }
   expect_verified(target, "after an export that could not write");
 }

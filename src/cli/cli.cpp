@@ -25,7 +25,7 @@ constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
 constexpr const char* kAbout =
-    "exports Hugging Face checkpoints to ONNX and to PyTorch's .pt2, and runs them: no Python\n"
+    "exports Hugging Face checkpoints to ONNX and .pt2, and runs them: no Python, no PyTorch\n"
     "A checkpoint is a directory with config.json and safetensors, or a .gguf file. `tranship "
     "export` writes an artifact: a directory that Transformers loads, and that ONNX Runtime and "
     "this program (onnx) or PyTorch (dynamo) runs.";

@@ -187,8 +187,7 @@ std::vector<ir::Program> alone(ir::Program program) {
 }  // namespace
 
 ir::Program read_pt2(const std::filesystem::path& file, const std::string& component) {
-  pt2::ImportedProgram imported = pt2::import_program(pt2::open_archive(file), file.string());
-  pt2::require_mapped(imported, file.string());
+  pt2::ImportedProgram imported = pt2::import_mapped(file);
   imported.program.components.front().name = component;
   return std::move(imported.program);
 }

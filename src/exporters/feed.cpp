@@ -163,8 +163,7 @@ void check_axes(const Port& input, const Tensor& tensor, const Symbols& symbols)
 /// How many tokens a call has, of the text itself.
 int64_t num_tokens(const NamedTensors& given) {
   for (const char* name : {"decoder_input_ids", "input_ids"}) {
-    const auto ids = given.find(name);
-    if (ids != given.end() && ids->second.shape().size() == 2) return ids->second.shape()[1];
+    if (const std::optional<CallSizes> sizes = sizes_of(given, name, 2)) return sizes->length;
   }
   return 0;
 }

@@ -127,8 +127,7 @@ ExportMetadata describe(const pt2::ImportedProgram& imported, const fs::path& pt
 }
 
 pt2::ImportedProgram read_program(const fs::path& pt2) {
-  pt2::ImportedProgram imported = pt2::import_program(pt2::open_archive(pt2), pt2.string());
-  pt2::require_mapped(imported, pt2.string());
+  pt2::ImportedProgram imported = pt2::import_mapped(pt2);
   for (ir::Component& component : imported.program.components) passes::recognize(component.graph);
   return imported;
 }

@@ -282,11 +282,6 @@ TEST(Rope, partial_rotary_factor_is_refused_where_a_model_rotates_whole_heads) {
 
 // ---- windows
 
-constexpr std::string_view kMistral =
-    R"({"model_type": "mistral", "architectures": ["MistralForCausalLM"], "vocab_size": 96, "hidden_size": 32,
-        "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "sliding_window": 3})";
-
 /// What follows a prompt whose token at a place is `id`: the logits at its end, and after one more.
 std::vector<double> continuation(const ExportedModel& model, size_t place, int64_t id) {
   std::vector<int64_t> ids = {5, 17, 40, 8, 63, 21, 9, 77, 31, 2};

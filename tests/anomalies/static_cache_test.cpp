@@ -14,10 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::string_view kMistral =
-    R"({"model_type": "mistral", "architectures": ["MistralForCausalLM"], "vocab_size": 96, "hidden_size": 32,
-        "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-        "sliding_window": 3})";
 constexpr int64_t kSlots = 16, kVocabulary = 96;
 const GenerationOptions kStatic = {.cache_implementation = "static", .max_cache_len = kSlots};
 const GenerationOptions kManyTokens = {

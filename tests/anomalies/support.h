@@ -26,6 +26,10 @@ inline constexpr std::string_view kLlama =
 inline constexpr std::string_view kBert =
     R"({"model_type": "bert", "architectures": ["BertModel"], "vocab_size": 96, "hidden_size": 32,
         "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 64})";
+inline constexpr std::string_view kMistral =
+    R"({"model_type": "mistral", "architectures": ["MistralForCausalLM"], "vocab_size": 96, "hidden_size": 32,
+        "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "sliding_window": 3})";
 
 /// A copy of a configuration with some keys set: with(kLlama, {{"head_dim", "12"}}).
 inline std::string with(std::string_view config,

@@ -15,12 +15,18 @@ from conftest import CASES, ROOT, assert_close, run_cli
 CAPTURED = ["llama_default", "qwen3_default", "bert_model", "bert_sequence_classification", "t5_default"]
 
 
-@pytest.mark.parametrize("name", CAPTURED)
-def test_a_captured_model_returns_what_the_model_returns(name, tmp_path, no_grad):
+def capture(name, folder):
+    """Captures a case's model with its largest inputs into a folder -> the case, the model and the inputs."""
     case = CASES[name]
     model = reference.build(case)
     inputs = max((reference.as_tensors(run.inputs) for run in case.runs), key=lambda i: sum(v.numel() for v in i.values()))
-    DynamoExporter().export(model, dict(inputs), DynamoConfig(dynamic=True)).save_pretrained(tmp_path / "captured")
+    DynamoExporter().export(model, dict(inputs), DynamoConfig(dynamic=True)).save_pretrained(folder)
+    return case, model, inputs
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+def test_a_captured_model_returns_what_the_model_returns(name, tmp_path, no_grad):
+    case, model, inputs = capture(name, tmp_path / "captured")
     run_cli("export", tmp_path / "captured" / "model.pt2", "--to", "onnx", "-o", tmp_path / "onnx")
     exported = ExportedModel.from_pretrained(tmp_path / "onnx")
     actual, expected = exported(**inputs), model(**inputs)
@@ -32,10 +38,7 @@ def test_a_captured_model_returns_what_the_model_returns(name, tmp_path, no_grad
 
 @pytest.mark.parametrize("name", CAPTURED)
 def test_verify_runs_a_capture_beside_its_exports_and_its_checkpoint(name, tmp_path, no_grad):
-    case = CASES[name]
-    model = reference.build(case)
-    inputs = max((reference.as_tensors(run.inputs) for run in case.runs), key=lambda i: sum(v.numel() for v in i.values()))
-    DynamoExporter().export(model, dict(inputs), DynamoConfig(dynamic=True)).save_pretrained(tmp_path / "captured")
+    _, model, _ = capture(name, tmp_path / "captured")
     model.save_pretrained(tmp_path / "checkpoint")
     run_cli("export", tmp_path / "captured" / "model.pt2", "--to", "onnx", "-o", tmp_path / "onnx")
     run_cli("verify", tmp_path / "captured", "--against", tmp_path / "checkpoint")

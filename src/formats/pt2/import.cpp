@@ -541,4 +541,10 @@ void require_mapped(const ImportedProgram& program, const std::string& file) {
        program.unmapped.size(), list);
 }
 
+ImportedProgram import_mapped(const std::filesystem::path& file) {
+  ImportedProgram imported = import_program(open_archive(file), file.string());
+  require_mapped(imported, file.string());
+  return imported;
+}
+
 }  // namespace tranship::pt2

@@ -2,6 +2,7 @@
 // values.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -52,5 +53,8 @@ ImportedProgram import_program(const Archive& archive, const std::string& file);
 
 /// Errors: unsupported, naming all that is unmapped with its place.
 void require_mapped(const ImportedProgram& program, const std::string& file);
+
+/// The program of a file, all of it mapped. Errors: those of the three steps.
+ImportedProgram import_mapped(const std::filesystem::path& file);
 
 }  // namespace tranship::pt2
